@@ -1,0 +1,21 @@
+// What a running session shows.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace kestrel {
+
+struct Progress {
+    int replicate = 0;  // the one in progress, counted from 1
+    int replicates = 0;
+    int round = 0;  // finished rounds of that replicate
+    int rounds = 0;
+    std::optional<double> ratio;  // base / candidate so far; never a verdict, which only the plan's look may give
+    std::optional<double> seconds_left;
+};
+
+// One line without a line break: "replicate 2/6  round 7/24  ratio so far 1.1476  about 45 s left".
+[[nodiscard]] std::string progress_line(const Progress& progress);
+
+}  // namespace kestrel
