@@ -1,0 +1,9 @@
+// The kernels for the instruction set that every processor of the architecture has.
+#include <cmath>
+#include <cstddef>
+
+#include "engine/cpu/kernels.hpp"
+
+#define KESTREL_ISA base
+#define KESTREL_ISA_NAME "base"
+#include "engine/cpu/kernels.inc"

@@ -1,0 +1,83 @@
+#include "engine/memory.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include "engine/error.hpp"
+
+namespace kestrel {
+namespace {
+
+constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
+// Pages keep large blocks apart from others' cache lines and equally placed within pages in every process.
+constexpr std::size_t own_alignment = 4096;
+
+std::uint64_t number_in(const char* file) {
+    std::ifstream in(file);
+    std::uint64_t value = unknown;
+    return in >> value ? value : unknown;  // "max" means no limit
+}
+
+std::uint64_t machine_available() {
+    std::ifstream in("/proc/meminfo");
+    std::string key;
+    std::uint64_t kibibytes = 0;
+    while (in >> key >> kibibytes) {
+        if (key == "MemAvailable:") return kibibytes * 1024;
+        in.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+    }
+    return unknown;
+}
+
+// A container's limit, which the machine's figure does not know.
+std::uint64_t container_available() {
+    const std::uint64_t limit = number_in("/sys/fs/cgroup/memory.max");
+    const std::uint64_t used = number_in("/sys/fs/cgroup/memory.current");
+    if (limit == unknown || used == unknown) return unknown;
+    return limit > used ? limit - used : 0;
+}
+
+}  // namespace
+
+std::uint64_t available_memory() {
+    return std::min(machine_available(), container_available());
+}
+
+void MemoryBlock::Free::operator()(std::byte* memory) const noexcept {
+    std::free(memory);
+}
+
+MemoryBlock MemoryBlock::allocate(std::uint64_t bytes, const std::string& purpose) {
+    const std::uint64_t available = available_memory();
+    const auto refuse = [&] {
+        fail(KESTREL_OUT_OF_MEMORY, purpose + ": needs " + std::to_string(bytes) + " bytes, " +
+                                        (available == unknown ? "more than there are" : std::to_string(available) + " are available") +
+                                        "; use a smaller model, fewer positions or a larger machine");
+    };
+    if (bytes > available || bytes > PTRDIFF_MAX - own_alignment) refuse();
+    const std::size_t rounded = (bytes + own_alignment - 1) / own_alignment * own_alignment;
+    MemoryBlock block;
+    block.owned_.reset(static_cast<std::byte*>(std::aligned_alloc(own_alignment, rounded)));
+    if (block.owned_ == nullptr) refuse();
+    block.data_ = block.owned_.get();
+    std::memset(block.data_, 0, rounded);
+    return block;
+}
+
+MemoryBlock MemoryBlock::lend(void* memory, std::size_t bytes, std::uint64_t needed, const std::string& purpose) {
+    if (bytes < needed) {
+        bad_argument(purpose + ": " + std::to_string(bytes) + " bytes lent, " + std::to_string(needed) + " needed");
+    }
+    if (reinterpret_cast<std::uintptr_t>(memory) % memory_alignment != 0) {
+        bad_argument(purpose + ": lent memory must be aligned to " + std::to_string(memory_alignment) + " bytes");
+    }
+    MemoryBlock block;
+    block.data_ = static_cast<std::byte*>(memory);
+    return block;
+}
+
+}  // namespace kestrel

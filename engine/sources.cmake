@@ -1,0 +1,22 @@
+# Sources of the CPU engine, relative to this folder. The build adds the assembler file with the manifest.
+set(KESTREL_CPU_SOURCES
+    abi.cpp
+    digest.cpp
+    engine.cpp
+    hf_weights.cpp
+    memory.cpp
+    model_config.cpp
+    operators.cpp
+    safetensors.cpp
+    switches.cpp
+    synthetic.cpp
+    weights.cpp
+    cpu/decoder.cpp
+    cpu/decoder_state.cpp
+    cpu/kernels.cpp
+    cpu/kernels_avx2.cpp
+    cpu/kernels_avx512.cpp
+    cpu/kernels_base.cpp
+    cpu/ops.cpp
+    cpu/thread_pool.cpp
+    cpu/workspace.cpp)

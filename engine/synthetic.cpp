@@ -1,0 +1,194 @@
+#include "engine/synthetic.hpp"
+
+#include <toml++/toml.h>
+#include <limits>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "engine/digest.hpp"
+#include "engine/error.hpp"
+
+namespace kestrel {
+namespace {
+
+constexpr std::uint64_t golden = 0x9E3779B97F4A7C15ULL;
+
+// Reads a table whose every key must be known and used.
+class Table {
+  public:
+    Table(const toml::table& table, std::string file, std::string prefix)
+        : table_(table), file_(std::move(file)), prefix_(std::move(prefix)) {}
+
+    template <class T>
+    [[nodiscard]] T need(const char* key, const char* expected) {
+        used_.insert(key);
+        const std::optional<T> value = table_[key].value_exact<T>();
+        if (!value) {
+            std::ostringstream found;
+            if (table_.contains(key)) {
+                found << table_[key].type();
+            } else {
+                found << "nothing";
+            }
+            bad_model(file_ + ": key \"" + prefix_ + key + "\": expected " + expected + ", found " + found.str());
+        }
+        return *value;
+    }
+
+    // validate() knows the real limits; here it only has to fit.
+    [[nodiscard]] std::uint32_t count(const char* key) {
+        const auto value = need<std::int64_t>(key, "a whole number");
+        if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) {
+            bad_model(file_ + ": key \"" + prefix_ + key + "\": " + std::to_string(value) + " is out of range");
+        }
+        return static_cast<std::uint32_t>(value);
+    }
+
+    [[nodiscard]] const toml::table& inside(const char* key) {
+        used_.insert(key);
+        const toml::table* inner = table_[key].as_table();
+        if (inner == nullptr) bad_model(file_ + ": table [" + prefix_ + key + "] is missing");
+        return *inner;
+    }
+
+    void reject_unknown() const {
+        for (const auto& [key, value] : table_) {
+            if (!used_.contains(std::string(key.str()))) {
+                bad_model(file_ + ": key \"" + prefix_ + std::string(key.str()) + "\" is unknown");
+            }
+        }
+    }
+
+  private:
+    const toml::table& table_;
+    std::string file_;
+    std::string prefix_;
+    std::set<std::string> used_;
+};
+
+ModelDims read_dims(Table& dims_table, const std::string& file) {
+    ModelDims d;
+    d.vocab = dims_table.count("vocab");
+    d.hidden = dims_table.count("hidden");
+    d.intermediate = dims_table.count("intermediate");
+    const std::uint32_t layers = dims_table.count("layers");
+    const std::uint32_t interval = dims_table.count("full_attention_interval");
+    d.heads = dims_table.count("heads");
+    d.kv_heads = dims_table.count("kv_heads");
+    d.head_dim = dims_table.count("head_dim");
+    d.rotary_dim = dims_table.count("rotary_dim");
+    d.rope_theta = dims_table.need<double>("rope_theta", "a number with a decimal point");
+    d.rms_eps = dims_table.need<double>("rms_norm_eps", "a number with a decimal point");
+    d.k_heads = dims_table.count("gdn_key_heads");
+    d.v_heads = dims_table.count("gdn_value_heads");
+    d.k_dim = dims_table.count("gdn_key_dim");
+    d.v_dim = dims_table.count("gdn_value_dim");
+    d.conv_taps = dims_table.count("conv_taps");
+    d.tied_head = dims_table.need<bool>("tied_head", "true or false");
+    dims_table.reject_unknown();
+    if (layers > 4096) bad_model(file + ": key \"dims.layers\": " + std::to_string(layers) + ", allowed are 1 to 4096");
+    if (interval == 0) bad_model(file + ": key \"dims.full_attention_interval\": must be at least 1");
+    d.full_attention = layers_by_interval(layers, interval);
+    validate(d, file);
+    return d;
+}
+
+struct Scale {
+    bool levels = false;  // 15 levels, or a spread around `centre`
+    float centre = 0.0F;
+    int shift = 0;
+};
+
+// Smallest s with 4^s >= 18 x: levels -7..7 have variance 18.7, so a row of x weights then maps unit variance to about one.
+int shift_for(std::uint64_t columns) {
+    int shift = 0;
+    while ((std::uint64_t{1} << (2 * shift)) < 18 * columns) ++shift;
+    return shift;
+}
+
+Scale scale_of(const TensorSpec& tensor) {
+    switch (tensor.role) {
+        case Role::embed:
+            return {true, 0.0F, 2};
+        case Role::beta:
+        case Role::alpha:
+            return {false, 0.0F, shift_for(tensor.shape[1]) - 3};
+        case Role::input_norm:
+        case Role::post_norm:
+        case Role::final_norm:
+        case Role::q_norm:
+        case Role::k_norm:
+            return {false, 0.0F, 2};
+        case Role::gated_norm:
+            return {false, 1.0F, 1};
+        case Role::conv:
+            return {false, 0.0F, 0};
+        case Role::a_log:
+            return {false, -1.0F, -1};
+        case Role::dt_bias:
+            return {false, -2.0F, -1};
+        default:
+            return {true, 0.0F, shift_for(tensor.shape[1])};
+    }
+}
+
+float value_at(const Scale& scale, std::uint64_t u) {
+    if (scale.levels) {
+        const auto level = static_cast<int>(((u >> 40) * 15) >> 24) - 7;
+        return static_cast<float>(level) * (1.0F / static_cast<float>(1U << scale.shift));
+    }
+    const auto step = static_cast<int>(u >> 48) - (1 << 15);
+    const float unit = scale.shift >= 0 ? 1.0F / static_cast<float>(1U << scale.shift) : static_cast<float>(1U << -scale.shift);
+    return scale.centre + static_cast<float>(step) * 0x1p-15F * unit;
+}
+
+}  // namespace
+
+ModelDescription read_description(const std::filesystem::path& path) {
+    const std::string file = path.string();
+    std::error_code error;
+    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+    if (error) bad_model(file + ": cannot be read (" + error.message() + ")");
+    if (bytes > (1U << 20)) bad_model(file + ": too large for a model description");
+    toml::table parsed;
+    try {
+        parsed = toml::parse_file(file);
+    } catch (const toml::parse_error& problem) {
+        bad_model(file + ": line " + std::to_string(problem.source().begin.line) +
+                  ": not valid TOML: " + std::string(problem.description()));
+    }
+    Table root(parsed, file, "");
+    ModelDescription description;
+    description.name = root.need<std::string>("name", "a string");
+    const auto seed = root.need<std::int64_t>("seed", "a whole number");
+    if (seed < 0) bad_model(file + ": key \"seed\": expected 0 or more, found " + std::to_string(seed));
+    description.seed = static_cast<std::uint64_t>(seed);
+    Table dims(root.inside("dims"), file, "dims.");
+    description.dims = read_dims(dims, file);
+    root.reject_unknown();
+    return description;
+}
+
+void make_synthetic_weights(std::uint64_t seed, const WeightLayout& layout, cpu::ThreadPool& pool, float* block) {
+    std::uint64_t number = 0;
+    for (const TensorSpec& tensor : layout.tensors()) {
+        const std::uint64_t key = mix(seed + ++number * golden);
+        const Scale scale = scale_of(tensor);
+        const auto element = [&](std::uint64_t e) { return value_at(scale, mix(key + (e + 1) * golden)); };
+        const std::size_t elements = tensor.elements();
+        if (tensor.role == Role::conv) {
+            std::vector<float> canonical(elements);
+            for (std::size_t e = 0; e < elements; ++e) canonical[e] = element(e);
+            to_block(tensor, canonical, block);
+            continue;
+        }
+        float* out = block + tensor.offset;
+        pool.run([&](std::size_t part, std::size_t parts) {
+            const cpu::Range mine = cpu::share_of(elements, 1024, part, parts);
+            for (std::size_t e = mine.first; e < mine.last; ++e) out[e] = element(e);
+        });
+    }
+}
+
+}  // namespace kestrel
