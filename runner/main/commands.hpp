@@ -1,0 +1,62 @@
+// One function per command: parsed options in, exit code out. Errors are thrown and become text and exit code in main.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/record/error.hpp"
+
+namespace kestrel::cli {
+
+struct CommonOptions {
+    std::string database;
+    bool json = false;
+};
+
+struct RunOptions {
+    std::string experiment;  // empty: ad hoc
+    std::string base;
+    std::string candidate;
+    std::string model;
+    std::vector<std::string> base_switches;
+    std::vector<std::string> candidate_switches;
+    std::optional<int> replicates;
+    std::optional<int> super_rounds;
+    std::optional<int> tokens;
+    std::optional<int> position;
+    std::optional<int> threads;
+    std::optional<double> margin_percent;
+    std::optional<std::uint64_t> seed;
+    bool all_rounds = false;
+    bool measure_identical = false;
+};
+[[nodiscard]] ExitCode command_run(const CommonOptions& common, const RunOptions& options);
+
+[[nodiscard]] ExitCode command_list(const CommonOptions& common);
+[[nodiscard]] ExitCode command_show(const CommonOptions& common, const std::string& session, bool all_rounds);
+[[nodiscard]] ExitCode command_history(const CommonOptions& common, const std::string& experiment);
+[[nodiscard]] ExitCode command_compare(const CommonOptions& common, const std::string& one, const std::string& other);
+
+struct DiffOptions {
+    std::string base;
+    std::string candidate;
+    std::vector<std::string> base_switches;
+    std::vector<std::string> candidate_switches;
+};
+[[nodiscard]] ExitCode command_diff(const CommonOptions& common, const DiffOptions& options);
+
+[[nodiscard]] ExitCode command_doctor(const CommonOptions& common);
+
+struct CheckOptions {
+    std::string engine = "kestrel_cpu";
+    std::string model;
+    std::string expected;
+    std::vector<std::string> switches;
+    double tolerance = 0.0;  // of max |logit|; 0: derived from the number of layers
+    int threads = 0;
+};
+[[nodiscard]] ExitCode command_check_model(const CommonOptions& common, const CheckOptions& options);
+
+}  // namespace kestrel::cli

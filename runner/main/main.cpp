@@ -1,0 +1,156 @@
+// kestrel-ab: parse, dispatch, turn errors into text and exit codes.
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <functional>
+
+#include "runner/main/commands.hpp"
+#include "runner/session/worker.hpp"
+
+namespace {
+
+using kestrel::ExitCode;
+namespace cli = kestrel::cli;
+
+class Program {
+  public:
+    Program() : app_("Interleaved A/B performance-regression tests of LLM decode engines.", "kestrel-ab") {
+        app_.set_version_flag("--version", KESTREL_VERSION);
+        app_.require_subcommand(1);
+        app_.footer(
+            "Exit codes: 0 pass (FASTER, SAME, identical), 1 SLOWER or a failed check, 2 usage or configuration, 3 UNDECIDED,\n"
+            "4 refused as not comparable, 5 aborted, INVALID or not checked, 6 storage or integrity.\n"
+            "The database is --db, else $KESTREL_AB_DB, else $XDG_STATE_HOME/kestrel-ab/kestrel-ab.db.");
+        add_run();
+        add_queries();
+        add_diff();
+        add_check();
+        CLI::App* doctor = command("doctor", "What this machine can do, what is missing, and what to do about it", "kestrel-ab doctor");
+        doctor->callback([this] { action_ = [this] { return cli::command_doctor(common_); }; });
+    }
+
+    int run(int argc, char** argv) {
+        try {
+            app_.parse(argc, argv);
+        } catch (const CLI::ParseError& error) {
+            return app_.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
+        }
+        return static_cast<int>(action_());
+    }
+
+  private:
+    CLI::App* command(const std::string& name, const std::string& what, const std::string& example) {
+        return command_of(app_, name, what, example);
+    }
+
+    CLI::App* command_of(CLI::App& parent, const std::string& name, const std::string& what, const std::string& example) {
+        CLI::App* sub = parent.add_subcommand(name, what);
+        sub->footer("Example:\n  " + example);
+        sub->add_option("--db", common_.database, "Database file")->type_name("FILE");
+        sub->add_flag("--json", common_.json, "Print JSON instead of text");
+        return sub;
+    }
+
+    void add_run() {
+        CLI::App* run = command("run", "Measure two builds against each other: plan, interleave, store, report",
+                                "kestrel-ab run gdn-register\n"
+                                "  kestrel-ab run --base old/libengine.so --candidate new/libengine.so --model mini-64l");
+        run->add_option("experiment", run_.experiment, "An experiment's name (see 'kestrel-ab list') or file");
+        run->add_option("--base", run_.base, "Base engine: name or library")->type_name("LIB");
+        run->add_option("--candidate", run_.candidate, "Candidate engine: name or library")->type_name("LIB");
+        run->add_option("--model", run_.model, "Model: name, description, or Hugging Face directory")->type_name("MODEL");
+        run->add_option("--base-switch", run_.base_switches, "Runtime switch of base and control, NAME=VALUE; repeatable");
+        run->add_option("--candidate-switch", run_.candidate_switches, "Runtime switch of the candidate, NAME=VALUE; repeatable");
+        run->add_option("--replicates", run_.replicates, "Fresh worker processes")->check(CLI::Range(1, 600));
+        run->add_option("--super-rounds", run_.super_rounds, "Super-rounds per replicate")->check(CLI::Range(1, 1000));
+        run->add_option("--tokens", run_.tokens, "Timed tokens per window")->check(CLI::Range(1, 4096));
+        run->add_option("--position", run_.position, "Tokens of context before the timed ones")->check(CLI::Range(0, 1 << 20));
+        run->add_option("--threads", run_.threads, "Threads of the engine; 0: all")->check(CLI::Range(0, 1024));
+        run->add_option("--margin", run_.margin_percent, "Smallest difference that matters, percent")->check(CLI::Range(0.001, 99.0));
+        run->add_option("--seed", run_.seed, "Seed of the schedule; drawn and stored if not given");
+        run->add_flag("--all-rounds", run_.all_rounds, "Print every round, not one line per super-round");
+        run->add_flag("--aa", run_.measure_identical, "Measure a build against itself (no difference is required instead of one)");
+        run->callback([this] { action_ = [this] { return cli::command_run(common_, run_); }; });
+    }
+
+    void add_queries() {
+        CLI::App* list = command("list", "Experiments, models and engines found, and the sessions stored", "kestrel-ab list");
+        list->callback([this] { action_ = [this] { return cli::command_list(common_); }; });
+
+        CLI::App* show = command("show", "The report of a session", "kestrel-ab show 3f2a --all-rounds");
+        show->add_option("session", session_, "Session id, or its beginning")->required();
+        show->add_flag("--all-rounds", all_rounds_, "Print every round, not one line per super-round");
+        show->callback([this] { action_ = [this] { return cli::command_show(common_, session_, all_rounds_); }; });
+
+        CLI::App* history =
+            command("history", "Ratios over time, one series per experiment, workload, host and device", "kestrel-ab history gdn-register");
+        history->add_option("experiment", experiment_, "Only this experiment");
+        history->callback([this] { action_ = [this] { return cli::command_history(common_, experiment_); }; });
+
+        CLI::App* compare =
+            command("compare", "Say why two sessions cannot be compared, and what to run instead", "kestrel-ab compare 3f2a 90bc");
+        compare->add_option("session", session_, "Session id, or its beginning")->required();
+        compare->add_option("other", other_, "Another one")->required();
+        compare->callback([this] { action_ = [this] { return cli::command_compare(common_, session_, other_); }; });
+    }
+
+    void add_diff() {
+        CLI::App* diff = command("diff", "The one place in which two builds differ, or all of them and a refusal (exit 4)",
+                                 "kestrel-ab diff lib/libkestrel_cpu_gemv_baseline.so lib/libkestrel_cpu.so");
+        diff->add_option("base", diff_.base, "Engine: name or library")->required();
+        diff->add_option("candidate", diff_.candidate, "Engine: name or library")->required();
+        diff->add_option("--base-switch", diff_.base_switches, "Runtime switch of base, NAME=VALUE; repeatable");
+        diff->add_option("--candidate-switch", diff_.candidate_switches, "Runtime switch of the candidate, NAME=VALUE; repeatable");
+        diff->callback([this] { action_ = [this] { return cli::command_diff(common_, diff_); }; });
+    }
+
+    void add_check() {
+        CLI::App* check = app_.add_subcommand("check", "Numeric checks of an engine against another implementation");
+        check->require_subcommand(1);
+        check->footer("Example:\n  kestrel-ab check model --model DIR --expected DIR/expected.safetensors");
+        CLI::App* model = command_of(*check, "model", "A whole model: logits, argmax and greedy tokens",
+                                     "kestrel-ab check model --engine kestrel_cpu --model tests/data/qwen35/bf16-64l"
+                                     " --expected tests/data/qwen35/bf16-64l/expected.safetensors");
+        model->add_option("--engine", check_.engine, "Engine: name or library")->capture_default_str();
+        model->add_option("--model", check_.model, "Model: name, description, or Hugging Face directory")->required();
+        model->add_option("--expected", check_.expected, "safetensors with tokens, logits and greedy")->required();
+        model->add_option("--switch", check_.switches, "Runtime switch, NAME=VALUE; repeatable");
+        model->add_option("--tolerance", check_.tolerance, "Largest difference, relative to max |logit|; default 1e-4, from 32 layers 5e-4")
+            ->check(CLI::PositiveNumber);
+        model->add_option("--threads", check_.threads, "Threads of the engine; 0: all")->check(CLI::Range(0, 1024));
+        model->callback([this] { action_ = [this] { return cli::command_check_model(common_, check_); }; });
+    }
+
+    CLI::App app_;
+    cli::CommonOptions common_;
+    cli::RunOptions run_;
+    cli::DiffOptions diff_;
+    cli::CheckOptions check_;
+    std::string session_;
+    std::string other_;
+    std::string experiment_;
+    bool all_rounds_ = false;
+    std::function<ExitCode()> action_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    // Not a command of the user's: how the supervisor starts its workers.
+    if (argc == 2 && std::strcmp(argv[1], "__worker") == 0) kestrel::session::worker_main();
+
+    // Messages go to standard error; standard output holds only what was asked for.
+    spdlog::set_default_logger(spdlog::stderr_color_st("kestrel-ab"));
+    spdlog::set_pattern("%n: %^%l%$: %v");
+    try {
+        return Program().run(argc, argv);
+    } catch (const kestrel::Error& error) {
+        spdlog::error("{}", error.what());
+        return static_cast<int>(error.code());
+    } catch (const std::exception& error) {
+        spdlog::error("{}", error.what());
+        return static_cast<int>(ExitCode::invalid);
+    }
+}

@@ -1,0 +1,109 @@
+// An engine behind engine/abi.h, as C++: statuses become Errors, handles have owners.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/abi.h"
+#include "runner/platform/shared_library.hpp"
+#include "runner/record/record.hpp"
+
+namespace kestrel::plugin {
+
+// What to open. `switches` absent: the environment counts; present, even empty: it is ignored.
+struct OpenRequest {
+    std::string model;
+    std::optional<std::vector<SwitchSetting>> switches;
+    std::uint32_t threads = 0;
+    std::uint32_t max_positions = 1;
+};
+
+struct LentMemory {
+    std::span<std::byte> weights;
+    std::span<std::byte> workspace;
+};
+
+struct MemoryNeeds {
+    bool device = false;
+    std::size_t weights_bytes = 0;
+    std::size_t workspace_bytes = 0;
+    std::size_t alignment = 0;
+    std::string layout_id;
+    bool operator==(const MemoryNeeds&) const = default;
+};
+
+struct ModelInfo {
+    int layers = 0;
+    int gdn_layers = 0;
+    int attention_layers = 0;
+    int vocab = 0;
+    int threads = 0;
+    std::uint64_t parameters = 0;
+    std::uint64_t state_bytes = 0;
+    bool operator==(const ModelInfo&) const = default;
+};
+
+// One opened model. Must not outlive its library.
+class Engine {
+  public:
+    Engine(const kestrel_engine_api& api, kestrel_engine* handle) : api_(&api), handle_(handle, api.close) {}
+
+    [[nodiscard]] ModelInfo info() const;
+    void reset();
+    [[nodiscard]] std::int32_t decode(std::int32_t token) {
+        std::int32_t next = 0;
+        if (const kestrel_status status = api_->decode(handle_.get(), token, &next); status != KESTREL_OK) fail(status, "decode");
+        return next;
+    }
+    void logits(std::span<float> out);
+
+    // The whole sequence state as opaque bytes; empty if the engine cannot save it.
+    [[nodiscard]] std::vector<std::byte> save_state();
+    void restore_state(std::span<const std::byte> state);
+
+    [[nodiscard]] std::vector<SwitchSetting> effective_switches() const;
+
+  private:
+    [[noreturn]] void fail(kestrel_status status, const char* call) const;
+    const kestrel_engine_api* api_;
+    std::unique_ptr<kestrel_engine, void (*)(kestrel_engine*)> handle_;
+};
+
+// A loaded engine library.
+class EngineLibrary {
+  public:
+    explicit EngineLibrary(const std::string& path);
+
+    [[nodiscard]] std::string engine_name() const { return api_->engine_name; }
+    [[nodiscard]] std::string manifest() const;
+    [[nodiscard]] std::uintptr_t load_address() const { return library_.load_address(); }
+
+    // Absent if the engine cannot work in lent memory.
+    [[nodiscard]] std::optional<MemoryNeeds> memory_needs(const OpenRequest& request) const;
+    void load_weights(const OpenRequest& request, const LentMemory& memory) const;
+    [[nodiscard]] std::string weights_digest(const OpenRequest& request, const LentMemory& memory) const;
+
+    [[nodiscard]] Engine open(const OpenRequest& request, const LentMemory& memory = {}) const;
+
+    struct SwitchDescription {
+        std::string name;
+        std::vector<std::string> values;  // [0] is the default
+        std::string description;
+    };
+    [[nodiscard]] std::vector<SwitchDescription> switches() const;
+
+  private:
+    template <typename Table>
+    [[nodiscard]] const Table* capability(const char* name) const;
+    [[noreturn]] void fail(kestrel_status status, const std::string& what) const;
+
+    platform::SharedLibrary library_;
+    const kestrel_engine_api* api_ = nullptr;
+};
+
+}  // namespace kestrel::plugin

@@ -1,0 +1,61 @@
+#include "runner/session/job.hpp"
+
+#include <stdexcept>
+
+#include "runner/record/json.hpp"
+
+namespace kestrel::session {
+namespace {
+
+constexpr std::array<const char*, 3> kind_names{"inspect", "replicate", "check"};
+
+JobKind kind_from(const std::string& name) {
+    for (std::size_t i = 0; i < kind_names.size(); ++i) {
+        if (name == kind_names[i]) return static_cast<JobKind>(i);
+    }
+    throw std::invalid_argument("not a job: " + name);
+}
+
+}  // namespace
+
+std::string encode(const Job& job) {
+    nlohmann::json arms = nlohmann::json::array();
+    for (const JobArm& arm : job.arms) arms.push_back({{"role", arm.role}, {"library", arm.library}, {"switches", arm.switches}});
+    return dump_json({{"kind", kind_names.at(static_cast<std::size_t>(job.kind))},
+                      {"replicate", job.replicate},
+                      {"model", job.model},
+                      {"threads", job.threads},
+                      {"position", job.position},
+                      {"tokens", job.tokens},
+                      {"arms", arms},
+                      {"padding", job.padding},
+                      {"schedule", job.schedule},
+                      {"expected", job.expected},
+                      {"shallow_tolerance", job.shallow_tolerance},
+                      {"deep_tolerance", job.deep_tolerance},
+                      {"deep_layers", job.deep_layers}});
+}
+
+Job decode_job(const std::string& line) {
+    const nlohmann::json j = parse_json(line);
+    Job job;
+    job.kind = kind_from(j.at("kind").get<std::string>());
+    job.replicate = j.at("replicate").get<int>();
+    job.model = j.at("model").get<std::string>();
+    job.threads = j.at("threads").get<int>();
+    job.position = j.at("position").get<int>();
+    job.tokens = j.at("tokens").get<std::vector<std::int32_t>>();
+    for (const nlohmann::json& arm : j.at("arms")) {
+        job.arms.push_back(
+            {arm.at("role").get<ArmRole>(), arm.at("library").get<std::string>(), arm.at("switches").get<std::vector<SwitchSetting>>()});
+    }
+    job.padding = j.at("padding").get<std::int64_t>();
+    job.schedule = j.at("schedule").get<std::vector<std::array<ArmRole, 18>>>();
+    job.expected = j.at("expected").get<std::string>();
+    job.shallow_tolerance = j.at("shallow_tolerance").get<double>();
+    job.deep_tolerance = j.at("deep_tolerance").get<double>();
+    job.deep_layers = j.at("deep_layers").get<int>();
+    return job;
+}
+
+}  // namespace kestrel::session

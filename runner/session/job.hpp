@@ -1,0 +1,46 @@
+// What the supervisor asks of a worker. One line of JSON each way per message; docs of the answers are in worker.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runner/record/record.hpp"
+
+namespace kestrel::session {
+
+enum class JobKind {
+    inspect,    // load every arm, compare what each makes of the model, report; no timing
+    replicate,  // load, warm up, run the super-rounds
+    check,      // decode given tokens with one arm and compare with expected logits
+};
+
+struct JobArm {
+    ArmRole role = ArmRole::base;
+    std::string library;
+    std::vector<SwitchSetting> switches;
+    bool operator==(const JobArm&) const = default;
+};
+
+struct Job {
+    JobKind kind = JobKind::inspect;
+    int replicate = 0;
+    std::string model;
+    int threads = 0;
+    int position = 0;
+    std::vector<std::int32_t> tokens;  // as Workload::tokens
+    std::vector<JobArm> arms;          // in load order
+    std::int64_t padding = 0;          // bytes before the lent memory
+    std::vector<std::array<ArmRole, 18>> schedule;
+    std::string expected;            // check: file with tokens, logits, greedy
+    double shallow_tolerance = 0.0;  // check: of max |logit|, for models with fewer than `deep_layers` layers
+    double deep_tolerance = 0.0;     // check: for the others
+    int deep_layers = 0;
+};
+
+[[nodiscard]] std::string encode(const Job& job);
+// Throws std::invalid_argument naming the field.
+[[nodiscard]] Job decode_job(const std::string& line);
+
+}  // namespace kestrel::session

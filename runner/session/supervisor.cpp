@@ -1,0 +1,418 @@
+#include "runner/session/supervisor.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "runner/identity/artifact_store.hpp"
+#include "runner/identity/difference.hpp"
+#include "runner/identity/manifest.hpp"
+#include "runner/identity/sha256.hpp"
+#include "runner/plan/plan.hpp"
+#include "runner/platform/host.hpp"
+#include "runner/record/error.hpp"
+#include "runner/record/json.hpp"
+#include "runner/record/names.hpp"
+#include "runner/session/job.hpp"
+#include "runner/session/worker_client.hpp"
+#include "runner/stats/estimate.hpp"
+#include "runner/stats/verdict.hpp"
+
+namespace kestrel::session {
+namespace {
+
+// Longer than any single step of a healthy worker (loading a 27B model), short enough to notice a hang the same day.
+constexpr std::chrono::seconds silence_limit{300};
+
+// More than half of the cores busy before the session starts means that somebody else is computing here.
+constexpr double busy_share_limit = 0.5;
+
+// Byte copies of the arms, with inodes of their own so that the loader takes them for three libraries; removed with the session.
+class ArmCopies {
+  public:
+    ArmCopies(const RunRequest& request, const Preparation& preparation)
+        : directory_(std::filesystem::path(request.work_directory) / "arms" / request.uuid) {
+        std::filesystem::create_directories(directory_);
+        const std::array<const Artifact*, 3> sources{&preparation.base, &preparation.base, &preparation.candidate};
+        for (std::size_t i = 0; i < sources.size(); ++i) {
+            // Paths of equal length: the loader's copies of them must not shift one arm's memory against another's.
+            paths_.at(i) = (directory_ / ("arm" + std::to_string(i) + ".so")).string();
+            expected_.at(i) = sources.at(i)->sha256;
+            make_byte_copy(sources.at(i)->stored_path, paths_.at(i));
+        }
+    }
+    ArmCopies(const ArmCopies&) = delete;
+    ArmCopies& operator=(const ArmCopies&) = delete;
+    ~ArmCopies() {
+        std::error_code ignored;
+        std::filesystem::remove_all(directory_, ignored);
+    }
+
+    [[nodiscard]] const std::string& path(ArmRole role) const { return paths_.at(index_of(role)); }
+
+    // A sentence for every copy whose bytes are no longer the registered artifact's.
+    [[nodiscard]] std::vector<Finding> changed() const {
+        std::vector<Finding> findings;
+        for (std::size_t i = 0; i < paths_.size(); ++i) {
+            std::string found;
+            try {
+                found = sha256_file(paths_.at(i));
+            } catch (const Error& error) {
+                found = error.what();
+            }
+            if (found != expected_.at(i)) {
+                findings.push_back({"ARTIFACT", "the library of the " + std::string(name_of(static_cast<ArmRole>(i))) +
+                                                    " arm changed during the session: expected " + expected_.at(i) + ", found " + found +
+                                                    "; keep other programs away from the store and run again"});
+            }
+        }
+        return findings;
+    }
+
+  private:
+    std::filesystem::path directory_;
+    std::array<std::string, 3> paths_;
+    std::array<std::string, 3> expected_;
+};
+
+const std::vector<SwitchSetting>& switches_of(const Experiment& experiment, ArmRole role) {
+    return role == ArmRole::candidate ? experiment.candidate.switches : experiment.base.switches;
+}
+
+Job job_for(const RunRequest& request, const ArmCopies& copies, JobKind kind, const std::array<ArmRole, 3>& order) {
+    Job job;
+    job.kind = kind;
+    job.model = request.model_path;
+    job.threads = request.experiment.threads;
+    job.position = request.experiment.position;
+    for (const ArmRole role : order) job.arms.push_back({role, copies.path(role), switches_of(request.experiment, role)});
+    return job;
+}
+
+std::string canonical_sha256(const nlohmann::json& j) {
+    return sha256_hex(dump_json(j));
+}
+
+Environment environment_now() {
+    Environment now;
+    now.facts = platform::environment_facts();
+    now.sha256 = canonical_sha256(nlohmann::json(now.facts));
+    return now;
+}
+
+class SessionRun {
+  public:
+    SessionRun(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock, SessionSink& sink,
+               const ProgressFunction& progress)
+        : request_(&request), lock_(&lock), sink_(&sink), progress_(&progress), copies_(request, preparation) {
+        session_.uuid = request.uuid;
+        session_.place = preparation.place;
+        session_.artifacts.push_back(preparation.base);
+        if (preparation.candidate.sha256 != preparation.base.sha256) session_.artifacts.push_back(preparation.candidate);
+        for (const ArmRole role : {ArmRole::base, ArmRole::control, ArmRole::candidate}) {
+            Arm& arm = session_.arms.at(index_of(role));
+            arm.role = role;
+            arm.artifact_sha256 = role == ArmRole::candidate ? preparation.candidate.sha256 : preparation.base.sha256;
+            arm.switches = switches_of(request.experiment, role);
+        }
+    }
+
+    void run() {
+        session_.environment = environment_now();
+        session_.host = platform::host_name();
+        session_.device = platform::cpu_device_name();
+        note_load();
+        inspect();
+        make_the_plan();
+        session_.runner_version = KESTREL_VERSION;
+        sink_->begin(session_);
+        try {
+            for (const Finding& warning : evidence_.warnings) sink_->event("warning", warning.code + ": " + warning.sentence);
+            for (int index = 0; index < session_.plan.replicates; ++index) run_replicate(index);
+            finish();
+        } catch (const Error& error) {
+            sink_->abort(error.what());
+            throw;
+        } catch (const std::exception& error) {
+            sink_->abort(error.what());
+            throw Error(ExitCode::invalid, error.what());
+        }
+    }
+
+  private:
+    void note_load() {
+        const double load = platform::load_average();
+        const int cpus = platform::usable_cpus();
+        if (load > busy_share_limit * cpus) {
+            evidence_.warnings.push_back({"LOAD", "the load average was " + std::to_string(load) + " on " + std::to_string(cpus) +
+                                                      " cores when the session began; on a busy machine expect wider intervals"});
+        }
+    }
+
+    // What the engines make of the model and of their switches, before anything is timed or stored.
+    void inspect() {
+        const Job job = job_for(*request_, copies_, JobKind::inspect, {ArmRole::base, ArmRole::control, ArmRole::candidate});
+        const WorkerEnd end = run_worker(job, lock_->fd(), silence_limit, {}, [&](const nlohmann::json& message) {
+            take_inspection(message);
+            return false;
+        });
+        if (end.kind != WorkerEnd::Kind::finished) {
+            const auto code = end.kind == WorkerEnd::Kind::failed ? static_cast<ExitCode>(end.error_code) : ExitCode::invalid;
+            throw Error(code, "the engines cannot be measured: " + end.detail);
+        }
+        check_effective_switches();
+    }
+
+    void take_inspection(const nlohmann::json& message) {
+        if (message.at("type") != "inspected") return;
+        const nlohmann::json& info = message.at("info");
+        Workload& workload = session_.workload;
+        workload.model_name = std::filesystem::path(request_->model_path).stem().string();
+        if (std::filesystem::is_directory(request_->model_path)) {
+            workload.model_name = std::filesystem::path(request_->model_path).lexically_normal().filename().string();
+        }
+        workload.model_path = request_->model_path;
+        workload.weights_digest = message.at("weights_digest").get<std::string>();
+        workload.layout_id = message.at("layout_id").get<std::string>();
+        workload.launch_mode = "cpu";
+        workload.layers = info.at("layers").get<int>();
+        workload.gdn_layers = info.at("gdn_layers").get<int>();
+        workload.attention_layers = info.at("attention_layers").get<int>();
+        workload.vocab = info.at("vocab").get<int>();
+        workload.threads = info.at("threads").get<int>();
+        for (const nlohmann::json& described : message.at("arms")) {
+            Arm& arm = session_.arms.at(index_of(described.at("role").get<ArmRole>()));
+            arm.effective_switches = described.at("effective").get<std::vector<SwitchSetting>>();
+            arm.borrowed_memory = message.at("borrowed").get<bool>();
+            for (const nlohmann::json& known : described.at("known")) note_stray_switch(known.at("name").get<std::string>());
+        }
+    }
+
+    // Arms get switches from the experiment alone. A setting that a person left in the environment is without effect here, but it
+    // would not be in production: say so.
+    void note_stray_switch(const std::string& name) {
+        const char* value = std::getenv(name.c_str());
+        if (value == nullptr || !stray_.emplace(name, value).second) return;
+        evidence_.warnings.push_back({"ENVIRONMENT", name + "=" + value +
+                                                         " is set in the environment; it is ignored here, but an engine opened without a "
+                                                         "switch list would obey it: unset it"});
+    }
+
+    void check_effective_switches() const {
+        const Arm& base = session_.arms[0];
+        const Arm& control = session_.arms[1];
+        const Arm& candidate = session_.arms[2];
+        if (base.effective_switches != control.effective_switches) {
+            throw Error(ExitCode::not_comparable,
+                        "base and its byte copy report different effective switches; the engine is not deterministic");
+        }
+        if (session_.place.kind != PlaceKind::runtime_switch) return;
+        for (std::size_t i = 0; i < base.effective_switches.size() && i < candidate.effective_switches.size(); ++i) {
+            const SwitchSetting& one = base.effective_switches[i];
+            if (one.name == session_.place.name && candidate.effective_switches[i] == one) {
+                throw Error(ExitCode::not_comparable,
+                            "both arms run with " + one.name + "=" + one.value +
+                                ": the requested values are the same setting to the engine; choose values that differ");
+            }
+        }
+    }
+
+    void make_the_plan() {
+        const Experiment& experiment = request_->experiment;
+        PlanRequest wanted;
+        wanted.experiment = experiment.name;
+        wanted.experiment_version = experiment.version;
+        wanted.seed = request_->seed;
+        wanted.replicates = experiment.replicates;
+        wanted.super_rounds = experiment.super_rounds;
+        wanted.tokens = experiment.tokens;
+        wanted.position = experiment.position;
+        wanted.threads = session_.workload.threads;
+        wanted.margin = experiment.margin;
+        session_.plan = make_plan(wanted);
+        session_.plan.sha256 = sha256_hex(canonical_json(session_.plan));
+        Workload& workload = session_.workload;
+        workload.position = experiment.position;
+        // The same tokens in every session of an experiment: only the order of the rounds is drawn anew.
+        workload.tokens = teacher_tokens(token_seed, experiment.position + 1 + experiment.tokens, workload.vocab);
+        nlohmann::json identity(workload);
+        identity.erase("sha256");
+        identity.erase("model_path");  // the same model elsewhere is the same workload
+        identity.erase("model_name");
+        workload.sha256 = canonical_sha256(identity);
+    }
+
+    void run_replicate(int index) {
+        Replicate replicate;
+        replicate.index = index;
+        replicate.load_order = session_.plan.load_orders.at(static_cast<std::size_t>(index));
+        replicate.status = "running";
+        Job job = job_for(*request_, copies_, JobKind::replicate, replicate.load_order);
+        job.replicate = index;
+        job.tokens = session_.workload.tokens;
+        job.padding = session_.plan.paddings.at(static_cast<std::size_t>(index));
+        job.schedule = session_.plan.schedules.at(static_cast<std::size_t>(index));
+        const auto started = std::chrono::steady_clock::now();
+        const WorkerEnd end = run_worker(
+            job, lock_->fd(), silence_limit,
+            [&](std::int64_t pid) {
+                replicate.worker_pid = pid;
+                sink_->begin_replicate(replicate);
+            },
+            [&](const nlohmann::json& message) { return take_message(message, replicate); });
+        replicate.status = end.kind == WorkerEnd::Kind::interrupted ? "failed" : name_of(end.kind);
+        replicate.detail = end.detail;
+        sink_->finish_replicate(replicate);
+        session_.replicates.push_back(replicate);
+        seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+        if (end.kind == WorkerEnd::Kind::interrupted) throw Error(ExitCode::invalid, "stopped by the user; finished rounds are kept");
+        if (end.kind != WorkerEnd::Kind::finished) explain_failure(job, end);
+    }
+
+    // True if the worker waits for permission to go on.
+    bool take_message(const nlohmann::json& message, Replicate& replicate) {
+        const std::string type = message.at("type").get<std::string>();
+        if (type == "round") {
+            const auto windows = message.at("windows").get<std::vector<Window>>();
+            sink_->round(windows);
+            session_.windows.insert(session_.windows.end(), windows.begin(), windows.end());
+            if (*progress_) (*progress_)(session_.plan, session_.windows);
+            return true;
+        }
+        if (type == "done") {
+            replicate.state_digest = message.at("state_digest").get<std::array<std::string, 3>>();
+            replicate.distinct_tokens = message.at("distinct_tokens").get<int>();
+        }
+        return false;
+    }
+
+    // Replays each arm alone; only an arm that fails by itself is blamed.
+    [[noreturn]] void explain_failure(const Job& failed, const WorkerEnd& end) {
+        const std::string what = "replicate " + std::to_string(failed.replicate) + " " + name_of(end.kind) + ": " + end.detail;
+        sink_->event(name_of(end.kind), what);
+        std::string blamed;
+        if (end.kind == WorkerEnd::Kind::crashed || end.kind == WorkerEnd::Kind::hung) {
+            for (const JobArm& arm : failed.arms) {
+                Job alone = failed;
+                alone.arms = {arm};
+                alone.schedule.assign(1, {});
+                alone.schedule[0].fill(arm.role);
+                const WorkerEnd replay = run_worker(alone, lock_->fd(), silence_limit, {},
+                                                    [](const nlohmann::json& message) { return message.at("type") == "round"; });
+                const std::string role(name_of(arm.role));
+                sink_->event("replay", role + " alone: " + name_of(replay.kind) + (replay.detail.empty() ? "" : ", " + replay.detail));
+                if (replay.kind != WorkerEnd::Kind::finished) blamed += (blamed.empty() ? "" : " and ") + role;
+            }
+            blamed = blamed.empty() ? "; unattributed: each arm alone finished" : "; reproduced by running " + blamed + " alone";
+        }
+        throw Error(ExitCode::invalid, what + blamed);
+    }
+
+    void finish() {
+        for (const Finding& finding : copies_.changed()) evidence_.failed_guards.push_back(finding);
+        const Environment now = environment_now();
+        if (now.sha256 != session_.environment.sha256) {
+            for (const auto& [name, value] : now.facts) {
+                const std::string& before = session_.environment.facts[name];
+                if (before != value)
+                    evidence_.failed_guards.push_back(
+                        {"ENVIRONMENT", name + " changed during the session from '" + before + "' to '" + value + "'; run again"});
+            }
+        }
+        compare_outputs();
+        evidence_.seconds_per_replicate = seconds_ / session_.plan.replicates;
+        const Estimate result = estimate(session_.plan, session_.windows);
+        sink_->event("rehash", evidence_.failed_guards.empty() ? "artifacts and environment unchanged" : "changed, see verdict");
+        sink_->seal(judge(session_.plan, result, evidence_));
+    }
+
+    void compare_outputs() {
+        evidence_.outputs_equal = true;
+        evidence_.output_text = "all arms, all rounds and the final states bit-identical";
+        const auto differ = [&](const std::string& where) {
+            if (evidence_.outputs_equal) evidence_.output_text = "outputs differ, first in " + where;
+            evidence_.outputs_equal = false;
+        };
+        // Every window decodes the same tokens from the same state, so one digest must serve them all.
+        for (const Window& window : session_.windows) {
+            if (window.output_digest != session_.windows.front().output_digest) {
+                differ("replicate " + std::to_string(window.replicate) + ", super-round " + std::to_string(window.super_round) +
+                       ", round " + std::to_string(window.round) + ", " + std::string(name_of(window.arm)));
+            }
+        }
+        int distinct = request_->experiment.tokens;
+        for (const Replicate& replicate : session_.replicates) {
+            distinct = std::min(distinct, replicate.distinct_tokens);
+            for (const std::string& digest : replicate.state_digest) {
+                if (digest != session_.replicates.front().state_digest[0])
+                    differ("the final state of replicate " + std::to_string(replicate.index));
+            }
+        }
+        evidence_.outputs_vacuous = distinct < 2;
+        evidence_.vacuous_text = std::to_string(distinct) + " distinct tokens in " + std::to_string(request_->experiment.tokens) +
+                                 "; a model that always answers the same token cannot show a difference in output";
+    }
+
+    static constexpr std::uint64_t token_seed = 20260101;  // any fixed number; part of the workload through the tokens
+
+    const RunRequest* request_;
+    const platform::DeviceLock* lock_;
+    SessionSink* sink_;
+    const ProgressFunction* progress_;
+    ArmCopies copies_;
+    Session session_;
+    Evidence evidence_;
+    std::map<std::string, std::string> stray_;
+    double seconds_ = 0.0;
+};
+
+}  // namespace
+
+Preparation prepare(const RunRequest& request) {
+    const std::string store = request.work_directory + "/artifacts";
+    Preparation out;
+    out.base = register_artifact(request.base_library, store);
+    out.candidate = register_artifact(request.candidate_library, store);
+    const Difference difference = compare(parse_manifest(out.base.manifest_json), request.experiment.base.switches,
+                                          parse_manifest(out.candidate.manifest_json), request.experiment.candidate.switches);
+    out.place = the_one_place(difference);
+    require_explained(difference, out.base.sha256, out.candidate.sha256);
+    out.same_code = out.place.kind == PlaceKind::none || (out.place.kind != PlaceKind::runtime_switch && no_effect(difference));
+    if (request.measure_identical && out.place.kind != PlaceKind::none) {
+        throw Error(ExitCode::not_comparable, "an A/A session measures a build against itself, but these arms differ in " + out.place.name);
+    }
+    return out;
+}
+
+void run_session(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock, SessionSink& sink,
+                 const ProgressFunction& progress) {
+    SessionRun(request, preparation, lock, sink, progress).run();
+}
+
+CheckResult check_model(const std::string& library, const std::string& model, const std::string& expected, const CheckTolerance& tolerance,
+                        const std::vector<SwitchSetting>& switches, int threads) {
+    Job job;
+    job.kind = JobKind::check;
+    job.model = model;
+    job.threads = threads;
+    job.arms.push_back({ArmRole::base, std::filesystem::absolute(library).string(), switches});
+    job.expected = expected;
+    job.shallow_tolerance = tolerance.shallow;
+    job.deep_tolerance = tolerance.deep;
+    job.deep_layers = tolerance.deep_layers;
+    CheckResult result;
+    const WorkerEnd end = run_worker(job, std::nullopt, silence_limit, {}, [&](const nlohmann::json& message) {
+        if (message.at("type") == "checked") {
+            result.passed = message.at("passed").get<bool>();
+            result.json = dump_json(message);
+        }
+        return false;
+    });
+    if (end.kind != WorkerEnd::Kind::finished) {
+        throw Error(end.kind == WorkerEnd::Kind::failed ? static_cast<ExitCode>(end.error_code) : ExitCode::invalid, end.detail);
+    }
+    return result;
+}
+
+}  // namespace kestrel::session

@@ -1,0 +1,79 @@
+// The supervisor's side of a session: it owns the device lock, talks to workers, and hands every durable step to a sink. It loads no
+// engine and knows no database.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/platform/lock.hpp"
+#include "runner/record/record.hpp"
+#include "runner/session/experiment.hpp"
+
+namespace kestrel::session {
+
+struct RunRequest {
+    Experiment experiment;     // margins, sizes and switches
+    std::string base_library;  // paths
+    std::string candidate_library;
+    std::string model_path;
+    std::string work_directory;  // holds the content-addressed artifacts and the arms' copies
+    std::string uuid;            // of the session
+    std::uint64_t seed = 0;
+    bool measure_identical = false;  // an A/A session: nothing may differ
+};
+
+// The registered artifacts and the one place in which they differ.
+struct Preparation {
+    Artifact base;
+    Artifact candidate;
+    Place place;
+    bool same_code = false;  // nothing differs, or what differs changed no object: there is nothing to measure
+};
+
+// Copies both libraries under their hash and compares their manifests and switches. Throws Error(not_comparable) listing every place if
+// there is more than one.
+[[nodiscard]] Preparation prepare(const RunRequest& request);
+
+// Where a session's steps become durable: each call returns only when its data is on disk.
+class SessionSink {
+  public:
+    SessionSink() = default;
+    SessionSink(const SessionSink&) = delete;
+    SessionSink& operator=(const SessionSink&) = delete;
+    virtual ~SessionSink() = default;
+    virtual void begin(const Session& session) = 0;
+    virtual void begin_replicate(const Replicate& replicate) = 0;
+    virtual void round(const std::vector<Window>& windows) = 0;  // the three windows of one round
+    virtual void finish_replicate(const Replicate& replicate) = 0;
+    virtual void event(const std::string& kind, const std::string& detail) = 0;
+    virtual void seal(const Verdict& verdict) = 0;
+    virtual void abort(const std::string& reason) = 0;
+};
+
+// Called after every durable round with all windows so far; must return quickly, no arm is being timed meanwhile.
+using ProgressFunction = std::function<void(const Plan& plan, const std::vector<Window>& windows)>;
+
+// Runs the session to its seal, or to its abort. Throws Error if it cannot begin (nothing is stored then); once begun, everything that
+// goes wrong ends in sink.abort and an Error(invalid) with the reason.
+void run_session(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock, SessionSink& sink,
+                 const ProgressFunction& progress);
+
+// How far logits may be off, relative to max |logit|: rounding grows with depth.
+struct CheckTolerance {
+    double shallow = 0.0;
+    double deep = 0.0;
+    int deep_layers = 0;  // from this many layers on, `deep` holds
+};
+
+// One engine against expected outputs, in a worker of its own.
+struct CheckResult {
+    std::string json;  // message "checked"
+    bool passed = false;
+};
+[[nodiscard]] CheckResult check_model(const std::string& library, const std::string& model, const std::string& expected,
+                                      const CheckTolerance& tolerance, const std::vector<SwitchSetting>& switches, int threads);
+
+}  // namespace kestrel::session

@@ -1,0 +1,65 @@
+// Shared by the worker's jobs; not for the supervisor.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/platform/host.hpp"
+#include "runner/platform/process.hpp"
+#include "runner/plugin/engine_client.hpp"
+#include "runner/session/job.hpp"
+
+namespace kestrel::session {
+
+// The supervisor's end of the conversation. Losing it ends the worker: nobody is left to measure for.
+class Reporter {
+  public:
+    explicit Reporter(platform::LineChannel& channel) : channel_(&channel) {}
+    void send(const nlohmann::json& message);
+    // Says what is about to happen, so that a crash has a place.
+    void phase(const std::string& what, std::optional<ArmRole> arm = std::nullopt);
+    void wait_for_go();
+
+  private:
+    platform::LineChannel* channel_;
+};
+
+// The arms of a job, loaded in its order and opened on the same lent memory where the engines allow it.
+class LoadedArms {
+  public:
+    // `compare_weights`: every arm loads the model itself and all must get the same canonical digest.
+    LoadedArms(const Job& job, Reporter& reporter, bool compare_weights);
+
+    [[nodiscard]] plugin::Engine& engine(ArmRole role);
+    [[nodiscard]] plugin::EngineLibrary& library(ArmRole role);
+    [[nodiscard]] bool borrowed() const { return borrowed_; }
+    [[nodiscard]] const std::string& weights_digest() const { return weights_digest_; }
+    [[nodiscard]] const std::string& layout_id() const { return layout_id_; }
+    [[nodiscard]] plugin::ModelInfo info() const { return info_; }
+
+  private:
+    void load_libraries(const Job& job, Reporter& reporter);
+    void lend_memory(const Job& job, Reporter& reporter, bool compare_weights);
+    void open(const Job& job, Reporter& reporter);
+    [[nodiscard]] static plugin::OpenRequest request_for(const Job& job, const JobArm& arm);
+
+    struct Loaded {
+        ArmRole role = ArmRole::base;
+        std::unique_ptr<plugin::EngineLibrary> library;
+        std::unique_ptr<plugin::Engine> engine;
+    };
+    std::unique_ptr<platform::HostMemory> weights_;
+    std::unique_ptr<platform::HostMemory> workspace_;
+    plugin::LentMemory lent_;
+    std::vector<Loaded> arms_;
+    bool borrowed_ = false;
+    std::string weights_digest_;
+    std::string layout_id_;
+    plugin::ModelInfo info_;
+};
+
+void run_check(const Job& job, Reporter& reporter);
+
+}  // namespace kestrel::session
