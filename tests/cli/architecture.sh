@@ -1,0 +1,47 @@
+#!/bin/bash
+# Who may include whom (README, "Folder map"). Fails with the line that breaks it.
+cd "$1" || exit 1
+status=0
+
+# forbid FOLDER PATTERN REASON: no file below FOLDER includes a path that matches PATTERN.
+forbid() {
+    local found
+    found=$(grep -rnE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($2)" --include='*.cpp' --include='*.hpp' --include='*.h' \
+        --include='*.inc' --include='*.cu' --include='*.cuh' "$1")
+    if [ -n "$found" ]; then
+        printf '%s\n    %s\n' "$3" "$found"
+        status=1
+    fi
+}
+
+forbid engine '(runner|store|reports|tests)/' "engine includes nothing of the others"
+forbid runner/record '(engine|store|reports|tests|runner/(identity|plan|platform|plugin|session|stats|main))/' "records depend on nothing"
+for box in identity plan platform plugin session stats; do
+    forbid runner/$box '(store|reports|tests|runner/main)/|sqlite3\.h' "runner knows no SQL and prints no report"
+    case $box in plugin | identity) ;; *) forbid runner/$box 'engine/' "only plugin and identity read engine/abi.h" ;; esac
+done
+forbid runner/plugin 'engine/[^a]' "engine/abi.h is the engine's only face"
+forbid runner/stats 'runner/(identity|plan|platform|plugin|session)/' "the statistics are pure functions of records"
+forbid store '(engine|reports|tests|runner/(identity|plan|platform|plugin|session|stats|main))/' "store knows records, not engines"
+forbid reports '(engine|store|tests|runner/(identity|plan|platform|plugin|session|main))/|sqlite3\.h|fstream' "reports are pure functions from records to text"
+for folder in engine reports runner; do forbid $folder 'sqlite3\.h' "store is the only user of sqlite3.h"; done
+for folder in runner/identity runner/plan runner/plugin runner/session runner/stats runner/main store reports; do
+    forbid $folder 'dlfcn\.h|link\.h' "loading libraries stays behind runner/platform"
+done
+
+# The canary: the check itself must be able to fail.
+canary=$(mktemp -d)
+mkdir "$canary/engine"
+echo '#include "store/sqlite.hpp"' >"$canary/engine/canary.cpp"
+if (cd "$canary" && forbid engine '(runner|store|reports|tests)/' canary >/dev/null; exit $status); then
+    echo "the include check does not notice a planted violation"
+    status=1
+fi
+rm -rf "$canary"
+
+# String literals stay ASCII: under another code page they would be something else.
+if grep -rnP '[^\x00-\x7F]' --include='*.cpp' --include='*.hpp' --include='*.h' --include='*.inc' engine runner store reports; then
+    echo "sources must be ASCII"
+    status=1
+fi
+exit $status

@@ -1,0 +1,58 @@
+#!/bin/sh
+# Builds the engine libraries twice, from copies of the sources in two folders, and compares their SHA-256.
+# The folders differ in name and in length, one build folder lies inside its sources and the other beside them, and the build
+# types differ: none of that may reach a library.
+# Usage: reproducible_build.sh SOURCE_DIR SCRATCH_DIR
+# Exit status: 0 equal, 1 a library differs or is missing, 2 usage or a failed build.
+set -eu
+
+if [ $# -ne 2 ] || [ ! -f "$1/CMakeLists.txt" ]; then
+  echo "usage: $0 SOURCE_DIR SCRATCH_DIR" >&2
+  exit 2
+fi
+source_dir=$(cd "$1" && pwd)
+mkdir -p "$2"
+scratch=$(mktemp -d "$(cd "$2" && pwd)/reproducible.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+
+# build_copy SOURCES BUILD_FOLDER BUILD_TYPE
+build_copy() {
+  mkdir -p "$1"
+  tar -C "$source_dir" --exclude=./build --exclude=./.git -cf - . | tar -C "$1" -xf -
+  log=$scratch/log
+  if ! { cmake -S "$1" -B "$2" -G Ninja -DCMAKE_BUILD_TYPE="$3" -DKESTREL_TESTS=OFF &&
+         cmake --build "$2" --target kestrel_engines; } >"$log" 2>&1; then
+    cat "$log" >&2
+    echo "the build in $2 failed" >&2
+    exit 2
+  fi
+}
+
+short=$scratch/a
+long=$scratch/a-folder-with-a-much-longer-name/and-one-more-level
+build_copy "$short" "$short/build/release" Release
+build_copy "$long" "$scratch/elsewhere" Debug
+
+status=0
+count=0
+for library in "$short"/build/release/lib/lib*.so "$scratch"/elsewhere/lib/lib*.so; do
+  name=$(basename "$library")
+  first=$(sha256sum "$short/build/release/lib/$name" 2>/dev/null | cut -d' ' -f1)
+  second=$(sha256sum "$scratch/elsewhere/lib/$name" 2>/dev/null | cut -d' ' -f1)
+  count=$((count + 1))
+  if [ -n "$first" ] && [ "$first" = "$second" ]; then
+    result=equal
+  else
+    result=DIFFERENT
+    status=1
+  fi
+  case $library in
+    "$short"/*) printf '%-36s %s %s %s\n' "$name" "${first:-missing}" "${second:-missing}" "$result" ;;
+    *) [ -n "$first" ] || printf '%-36s %s %s %s\n' "$name" missing "${second:-missing}" "$result" ;;
+  esac
+done
+if [ "$count" -eq 0 ]; then
+  echo "no engine library was built" >&2
+  exit 1
+fi
+exit $status

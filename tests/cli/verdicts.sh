@@ -1,0 +1,48 @@
+#!/bin/bash
+# What the service says about engines whose only difference is known.
+. "$(dirname "$0")/common.sh"
+
+# A planted slowdown of 20 % against a margin of 5 %.
+# shellcheck disable=SC2086
+expect 1 "$AB" run --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy_slow.so" --model $MODEL $STEADY
+says "SLOWER"
+says "TOY_EXTRA_PERCENT"
+
+# The same pair the other way round.
+# shellcheck disable=SC2086
+expect 0 "$AB" run --base "$TOYS/libtoy_slow.so" --candidate "$TOYS/libtoy.so" --model $MODEL $STEADY
+says "FASTER"
+
+# A faster or slower engine with other output is neither.
+# shellcheck disable=SC2086
+expect 5 "$AB" run --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy_wrong.so" --model $MODEL $QUICK
+says "INVALID"
+says "OUTPUT"
+
+# shellcheck disable=SC2086
+expect 5 "$AB" run --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy_not_finite.so" --model $MODEL $QUICK
+says "not finite"
+
+# Nothing differs: no measurement, no session.
+expect 0 "$AB" run --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy.so" --model $MODEL
+says "Identical"
+# Unless identity is the point.
+# shellcheck disable=SC2086
+expect 0 "$AB" run --aa --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy.so" --model $MODEL $STEADY
+says "SAME"
+
+# Two places: refused, both named, nothing stored.
+before=$("$AB" list --json | grep -c '"uuid"')
+expect 4 "$AB" run --base "$TOYS/libtoy_slow.so" --candidate "$TOYS/libtoy_wrong.so" --model $MODEL
+says "TOY_EXTRA_PERCENT"
+says "TOY_WRONG_LOGIT"
+[ "$("$AB" list --json | grep -c '"uuid"')" -eq "$before" ] || fail "a refused run left a session"
+expect 4 "$AB" diff "$TOYS/libtoy_slow.so" "$TOYS/libtoy_wrong.so"
+says "TOY_WRONG_LOGIT"
+
+# A define and a switch are two places too.
+expect 4 "$AB" diff "$TOYS/libtoy.so" "$TOYS/libtoy_slow.so" --candidate-switch X=1
+says "TOY_EXTRA_PERCENT"
+says "X"
+
+finish
