@@ -1,5 +1,7 @@
 #include "engine/memory.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -13,8 +15,9 @@ namespace kestrel {
 namespace {
 
 constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
-// Pages keep large blocks apart from others' cache lines and equally placed within pages in every process.
-constexpr std::size_t own_alignment = 4096;
+// Large pages where the system gives them: decoding walks through all weights and states, far more than small pages' address cache holds,
+// and the scatter of small pages differs from process to process.
+constexpr std::size_t own_alignment = std::size_t{2} << 20;
 
 std::uint64_t number_in(const char* file) {
     std::ifstream in(file);
@@ -64,6 +67,7 @@ MemoryBlock MemoryBlock::allocate(std::uint64_t bytes, const std::string& purpos
     block.owned_.reset(static_cast<std::byte*>(std::aligned_alloc(own_alignment, rounded)));
     if (block.owned_ == nullptr) refuse();
     block.data_ = block.owned_.get();
+    (void)::madvise(block.data_, rounded, MADV_HUGEPAGE);  // a wish
     std::memset(block.data_, 0, rounded);
     return block;
 }

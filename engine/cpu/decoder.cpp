@@ -29,9 +29,9 @@ Decoder::Decoder(ModelDims dims, const WeightLayout& weight_layout, const float*
       kernel_(kernels()),
       pool_(options.threads),
       shape_id_(weight_layout.shape_hash()) {
-    if (options_.gdn == GdnVariant::reg && dims_.k_dim > gdn_max_key_dim) {
-        fail(KESTREL_UNSUPPORTED, "a linear key dimension of " + std::to_string(dims_.k_dim) + " is above " +
-                                      std::to_string(gdn_max_key_dim) + "; open it with VLLM_CUDA_GDN_DELTA=ref");
+    if (options_.gdn == GdnVariant::ref && dims_.v_dim > gdn_max_value_dim) {
+        fail(KESTREL_UNSUPPORTED, "a linear value dimension of " + std::to_string(dims_.v_dim) + " is above the " +
+                                      std::to_string(gdn_max_value_dim) + " that VLLM_CUDA_GDN_DELTA=ref takes");
     }
     std::array<std::uint32_t, 2> count{};
     for (const bool full : dims_.full_attention) number_in_kind_.push_back(count[full ? 1 : 0]++);
@@ -89,7 +89,7 @@ std::int32_t Decoder::decode(std::int32_t token) {
 }
 
 GdnDelta Decoder::delta_step(std::uint32_t layer) const {
-    const float* q = piece(layout_.convolved);
+    const float* q = piece(layout_.mixed);
     const float* k = q + dims_.key_width();
     return {.state = piece(layout_.gdn_state) + number_in_kind_[layer] * layout_.gdn_state_stride,
             .q = q,
@@ -118,20 +118,19 @@ void Decoder::gdn_gates(std::uint32_t layer) {
 
 void Decoder::gdn_layer(std::uint32_t layer) {
     const float* x = piece(layout_.normed);
-    const Projection in[] = {{weight(layer, Role::qkv), piece(layout_.mixed), dims_.conv_channels()},
-                             {weight(layer, Role::z), piece(layout_.z), dims_.value_width()}};
-    project(pool_, kernel_, in, x, dims_.hidden);
+    float* mixed = piece(layout_.mixed);
+    project_convolved(
+        pool_, kernel_, {weight(layer, Role::qkv), mixed, dims_.conv_channels()},
+        {piece(layout_.conv_state) + number_in_kind_[layer] * layout_.conv_state_stride, weight(layer, Role::conv), dims_.conv_taps},
+        {weight(layer, Role::z), piece(layout_.z), dims_.value_width()}, x, dims_.hidden);
     f32_gemv_pair(pool_, kernel_, weight(layer, Role::beta), weight(layer, Role::alpha), x, dims_.v_heads, dims_.hidden,
                   piece(layout_.beta), piece(layout_.alpha));
     gdn_gates(layer);
 
-    float* conv_state = piece(layout_.conv_state) + number_in_kind_[layer] * layout_.conv_state_stride;
-    float* convolved = piece(layout_.convolved);
-    kernel_.conv_silu(conv_state, weight(layer, Role::conv), piece(layout_.mixed), dims_.conv_channels(), dims_.conv_taps, convolved);
     const float q_scale = 1.0F / std::sqrt(static_cast<float>(dims_.k_dim));
     for (std::uint32_t h = 0; h < dims_.k_heads; ++h) {
-        kernel_.l2_norm(convolved + std::size_t{h} * dims_.k_dim, dims_.k_dim, q_scale);
-        kernel_.l2_norm(convolved + dims_.key_width() + std::size_t{h} * dims_.k_dim, dims_.k_dim, 1.0F);
+        kernel_.l2_norm(mixed + std::size_t{h} * dims_.k_dim, dims_.k_dim, q_scale);
+        kernel_.l2_norm(mixed + dims_.key_width() + std::size_t{h} * dims_.k_dim, dims_.k_dim, 1.0F);
     }
     gdn_delta(pool_, kernel_, options_.gdn, delta_step(layer));
 

@@ -9,6 +9,7 @@
 
 #pragma GCC target("avx2")
 #define KESTREL_ISA avx2
+#define KESTREL_ISA_FLOATS 8
 #define KESTREL_ISA_NAME "avx2"
 #include "engine/cpu/kernels.inc"
 

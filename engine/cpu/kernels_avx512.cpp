@@ -9,6 +9,7 @@
 
 #pragma GCC target("avx512f")
 #define KESTREL_ISA avx512
+#define KESTREL_ISA_FLOATS 16
 #define KESTREL_ISA_NAME "avx512f"
 #include "engine/cpu/kernels.inc"
 

@@ -5,5 +5,6 @@
 #include "engine/cpu/kernels.hpp"
 
 #define KESTREL_ISA base
+#define KESTREL_ISA_FLOATS 4
 #define KESTREL_ISA_NAME "base"
 #include "engine/cpu/kernels.inc"

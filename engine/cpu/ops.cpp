@@ -33,6 +33,18 @@ void project(ThreadPool& pool, const Kernels& kernel, std::span<const Projection
     });
 }
 
+// A thread convolves the channels that it has just projected: they never leave its cache.
+void project_convolved(ThreadPool& pool, const Kernels& kernel, const Projection& mixed, const Convolution& convolution,
+                       const Projection& z, const float* x, std::size_t cols) {
+    pool.run([&](std::size_t part, std::size_t parts) {
+        const Range channels = share_of(mixed.rows, floats_per_line, part, parts);
+        kernel.gemv_rows(mixed.a, x, cols, mixed.y, channels.first, channels.last);
+        kernel.conv_silu(convolution.state, convolution.w, mixed.y, mixed.rows, convolution.taps, mixed.y, channels.first, channels.last);
+        const Range rows = share_of(z.rows, floats_per_line, part, parts);
+        kernel.gemv_rows(z.a, x, cols, z.y, rows.first, rows.last);
+    });
+}
+
 void project_gated(ThreadPool& pool, const Kernels& kernel, const float* gate, const float* up, const float* x, std::size_t rows,
                    std::size_t cols, float* act, float* up_out) {
     pool.run([&](std::size_t part, std::size_t parts) {

@@ -21,6 +21,16 @@ struct Projection {
 // All projections of one x[cols] in one parallel region.
 void project(ThreadPool& pool, const Kernels& kernel, std::span<const Projection> projections, const float* x, std::size_t cols);
 
+// The inputs of a gated-delta-net layer in one region: `mixed` projected, convolved and gated in place (see Kernels::conv_silu; its
+// rows are the channels), and `z` projected.
+struct Convolution {
+    float* state;    // [taps - 1][channels]
+    const float* w;  // [taps][channels]
+    std::size_t taps;
+};
+void project_convolved(ThreadPool& pool, const Kernels& kernel, const Projection& mixed, const Convolution& convolution,
+                       const Projection& z, const float* x, std::size_t cols);
+
 // act[rows] = silu(gate x) (up x), gate and up [rows][cols]; `up_out` is scratch[rows]. One region.
 void project_gated(ThreadPool& pool, const Kernels& kernel, const float* gate, const float* up, const float* x, std::size_t rows,
                    std::size_t cols, float* act, float* up_out);

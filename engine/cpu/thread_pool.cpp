@@ -17,22 +17,29 @@ void relax() noexcept {
 #endif
 }
 
-// Counted, not timed: the engine owns no clock. A pause takes 10 to 50 ns on today's processors, so a thread that waits spins for
-// 10 to 50 us, longer than the serial work between two regions, and is asleep well before 200 us have passed. It never yields:
-// on a machine with other work a yield gives away a whole time slice, while a thread that slept is woken with priority and onto an idle
-// processor, if there is one.
-constexpr int spins_alone = 1000;
-// Where threads share a processor, spinning only keeps the awaited one from running. That is so with more threads than processors, and
-// probably so for a while after a wait that outlasted its spins.
-constexpr int spins_crowded = 20;
-constexpr std::uint32_t crowded_regions = 256;
+// Counted, not timed: the engine owns no clock. A pause takes 10 to 50 ns on today's processors, so all of it lasts 10 to 50 us: longer
+// than the serial work between two regions of a small model, because waking a sleeping thread costs tens of microseconds on a virtual
+// machine, and far less than the 200 us after which an idle engine must be quiet. The eager part covers a region's usual imbalance; the
+// yields after it let the awaited thread run if both share one processor.
+constexpr int eager_spins = 400;
+constexpr int patient_rounds = 8;
+constexpr int spins_per_round = 64;
+constexpr int eager_spins_crowded = 20;  // more threads than processors: spinning keeps the awaited thread from running
 
-// True as soon as `done` is; false if it was not for `spins` looks.
+// True as soon as `done` is; false if it never was while spinning.
 template <class Done>
-bool spin_until(int spins, const Done& done) noexcept {
-    for (int i = 0; i < spins; ++i) {
-        if (done()) return true;
-        relax();
+bool spin_until(bool crowded, const Done& done) noexcept {
+    const auto look = [&](int times) {
+        for (int i = 0; i < times; ++i) {
+            if (done()) return true;
+            relax();
+        }
+        return done();
+    };
+    if (look(crowded ? eager_spins_crowded : eager_spins)) return true;
+    for (int round = 0; round < patient_rounds; ++round) {
+        std::this_thread::yield();
+        if (look(crowded ? 1 : spins_per_round)) return true;
     }
     return false;
 }
@@ -59,8 +66,7 @@ std::uint32_t available_processors() {
     return count > 0 ? count : 1;
 }
 
-ThreadPool::ThreadPool(std::uint32_t threads) : always_crowded_(threads > available_processors()) {
-    spins_.store(always_crowded_ ? spins_crowded : spins_alone);
+ThreadPool::ThreadPool(std::uint32_t threads) : crowded_(threads > available_processors()) {
     try {
         for (std::uint32_t part = 1; part < threads; ++part) {
             workers_.push_back(std::make_unique<Worker>());
@@ -93,7 +99,6 @@ void ThreadPool::fork_join(Task task, const void* context) {
         task(context, 0, 1);
         return;
     }
-    if (crowded_left_ > 0 && --crowded_left_ == 0 && !always_crowded_) spins_.store(spins_alone, std::memory_order_relaxed);
     task_ = task;
     context_ = context;
     // Sequentially consistent against the worker's "sleeping, then look again": one of the two sees the other.
@@ -103,9 +108,7 @@ void ThreadPool::fork_join(Task task, const void* context) {
 
     for (const auto& worker : workers_) {
         const auto done = [&] { return worker->finished.load(std::memory_order_acquire) == region; };
-        if (spin_until(spins_.load(std::memory_order_relaxed), done)) continue;
-        crowded_left_ = crowded_regions;
-        spins_.store(spins_crowded, std::memory_order_relaxed);
+        if (spin_until(crowded_, done)) continue;
         caller_sleeps_.store(true);
         for (std::uint32_t seen = worker->finished.load(); seen != region; seen = worker->finished.load()) {
             worker->finished.wait(seen);
@@ -118,7 +121,7 @@ void ThreadPool::work(Worker& self, std::size_t part) {
     std::uint32_t seen = 0;
     for (;;) {
         const auto started = [&] { return region_.load(std::memory_order_acquire) != seen; };
-        if (!spin_until(spins_.load(std::memory_order_relaxed), started)) {
+        if (!spin_until(crowded_, started)) {
             sleeping_workers_.fetch_add(1);
             region_.wait(seen);
             sleeping_workers_.fetch_sub(1);

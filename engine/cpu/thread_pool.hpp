@@ -53,9 +53,7 @@ class ThreadPool {
     void work(Worker& self, std::size_t part);
     void stop() noexcept;
 
-    bool always_crowded_;
-    std::uint32_t crowded_left_ = 0;  // regions until spinning is tried again
-    std::atomic<int> spins_{0};       // looks before a waiting thread sleeps
+    bool crowded_;  // more threads than processors
     alignas(64) std::atomic<std::uint32_t> region_{0};
     Task task_ = nullptr;  // null: the workers leave
     const void* context_ = nullptr;

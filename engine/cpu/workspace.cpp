@@ -54,7 +54,6 @@ WorkspaceLayout::WorkspaceLayout(const ModelDims& d, std::uint32_t max_positions
     normed = pieces.take(d.hidden);
     projected = pieces.take(d.hidden);
     mixed = pieces.take(d.conv_channels());
-    convolved = pieces.take(d.conv_channels());
     z = pieces.take(d.value_width());
     beta = pieces.take(d.v_heads);
     alpha = pieces.take(d.v_heads);

@@ -31,8 +31,7 @@ struct WorkspaceLayout {
     // Scratch.
     std::size_t normed = 0;      // [hidden]
     std::size_t projected = 0;   // [hidden]
-    std::size_t mixed = 0;       // [channels], before the convolution
-    std::size_t convolved = 0;   // [channels]
+    std::size_t mixed = 0;       // [channels], q, k and v
     std::size_t z = 0;           // [value width]
     std::size_t beta = 0;        // [v_heads]
     std::size_t alpha = 0;       // [v_heads]

@@ -65,10 +65,10 @@ void machine_items(Items& items) {
         items.push_back({"cpu governor", DoctorStatus::ok, governor,
                          governor == "performance" ? "" : "the governor 'performance' gives narrower intervals"});
     }
-    const double load = platform::load_average();
-    const bool busy = load > 0.5 * platform::usable_cpus();
-    items.push_back({"load", load < 0 ? DoctorStatus::not_checked : DoctorStatus::ok, "load average " + fixed_text(load, 2),
-                     busy ? "other programs are computing here: expect wider intervals" : ""});
+    const auto busy = platform::busy_cores(500);
+    items.push_back({"load", busy ? DoctorStatus::ok : DoctorStatus::not_checked,
+                     busy ? fixed_text(*busy, 2) + " cores kept busy by other programs" : "this system does not show it",
+                     busy && *busy > 0.1 ? "stop them before measuring, or expect wider intervals" : ""});
     try {
         const platform::DeviceLock lock("cpu");
         items.push_back({"device lock", DoctorStatus::ok, "free (" + lock.path() + ")", ""});

@@ -18,23 +18,29 @@ namespace kestrel::platform {
 // "cpu: <model>, <n> threads"
 [[nodiscard]] std::string cpu_device_name();
 [[nodiscard]] int usable_cpus();
-[[nodiscard]] double load_average();  // 1 minute; negative if unknown
+
+// Cores that anybody kept busy during the next `interval_ms`, e.g. 0.8; absent if the system does not tell. The load average would still
+// show what ended a minute ago.
+[[nodiscard]] std::optional<double> busy_cores(int interval_ms);
 
 [[nodiscard]] std::optional<std::string> read_small_file(const std::string& path);
 
-// Zeroed pages, aligned to at least 4096; released on destruction. Throws Error(invalid) with the size if there is not enough.
+// Zeroed memory, aligned to large pages and made of them where the system agrees; released on destruction. Throws Error(invalid) with the
+// size if there is not enough.
 class HostMemory {
   public:
     explicit HostMemory(std::size_t bytes);
     HostMemory(const HostMemory&) = delete;
     HostMemory& operator=(const HostMemory&) = delete;
     ~HostMemory();
-    [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(data_); }
+    [[nodiscard]] std::byte* data() const { return data_; }
     [[nodiscard]] std::size_t size() const { return bytes_; }
 
   private:
-    void* data_ = nullptr;
+    std::byte* data_ = nullptr;
     std::size_t bytes_ = 0;
+    void* mapped_ = nullptr;
+    std::size_t mapped_bytes_ = 0;
 };
 
 }  // namespace kestrel::platform

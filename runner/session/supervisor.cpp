@@ -1,6 +1,7 @@
 #include "runner/session/supervisor.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -25,8 +26,9 @@ namespace {
 // Longer than any single step of a healthy worker (loading a 27B model), short enough to notice a hang the same day.
 constexpr std::chrono::seconds silence_limit{300};
 
-// More than half of the cores busy before the session starts means that somebody else is computing here.
-constexpr double busy_share_limit = 0.5;
+// Before the session starts this process waits, so whatever is busy is somebody else. A tenth of a core is more than an idle system needs.
+constexpr int busy_interval_ms = 500;
+constexpr double busy_limit = 0.1;
 
 // Byte copies of the arms, with inodes of their own so that the loader takes them for three libraries; removed with the session.
 class ArmCopies {
@@ -142,11 +144,12 @@ class SessionRun {
 
   private:
     void note_load() {
-        const double load = platform::load_average();
-        const int cpus = platform::usable_cpus();
-        if (load > busy_share_limit * cpus) {
-            evidence_.warnings.push_back({"LOAD", "the load average was " + std::to_string(load) + " on " + std::to_string(cpus) +
-                                                      " cores when the session began; on a busy machine expect wider intervals"});
+        const auto busy = platform::busy_cores(busy_interval_ms);
+        if (busy && *busy > busy_limit) {
+            const long percent = std::lround(*busy * 100.0);
+            evidence_.warnings.push_back({"LOAD", "other programs kept " + std::to_string(percent) +
+                                                      " % of a core busy on this machine of " + std::to_string(platform::usable_cpus()) +
+                                                      " when the session began; stop them, or expect wider intervals"});
         }
     }
 

@@ -15,10 +15,19 @@ mkdir -p "$2"
 scratch=$(mktemp -d "$(cd "$2" && pwd)/reproducible.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 
+# The scratch folder usually lies in a build folder inside the sources; a copy must not copy itself.
+skip=build
+case $scratch in
+  "$source_dir"/*)
+    skip=${scratch#"$source_dir"/}
+    skip=${skip%%/*}
+    ;;
+esac
+
 # build_copy SOURCES BUILD_FOLDER BUILD_TYPE
 build_copy() {
   mkdir -p "$1"
-  tar -C "$source_dir" --exclude=./build --exclude=./.git -cf - . | tar -C "$1" -xf -
+  tar -C "$source_dir" --exclude=./build --exclude="./$skip" --exclude=./.git -cf - . | tar -C "$1" -xf -
   log=$scratch/log
   if ! { cmake -S "$1" -B "$2" -G Ninja -DCMAKE_BUILD_TYPE="$3" -DKESTREL_TESTS=OFF &&
          cmake --build "$2" --target kestrel_engines; } >"$log" 2>&1; then

@@ -229,12 +229,12 @@ TEST_CASE("hostile descriptions", "[engine][hostile]") {
     CHECK(with("layers = 64", "layers = 5000000").says("layers"));
     CHECK(with("layers = 64", "layers = 0").status == KESTREL_BAD_MODEL);
     CHECK(with("vocab = 2048", "vocab = 9223372036854775807").says("vocab"));
-    CHECK(with("hidden = 64", "hidden = \"64\"").says("dims.hidden"));
+    CHECK(with("hidden = 32", "hidden = \"32\"").says("dims.hidden"));
     CHECK(with("[dims]", "[dim]").says("dims"));
     CHECK(with("heads = 4", "heads = = 4").says("line"));
     CHECK(with("vocab = 2048", "vocab = 1048576").status != KESTREL_INTERNAL);
     std::string absurd = good;
-    for (const char* key : {"vocab = 2048", "hidden = 64", "intermediate = 128"}) {
+    for (const char* key : {"vocab = 2048", "hidden = 32", "intermediate = 64"}) {
         const std::string text = key;
         absurd.replace(absurd.find(text), text.size(), text.substr(0, text.find('=')) + "= 1048576");
     }

@@ -15,6 +15,8 @@
 namespace kestrel::platform {
 namespace {
 
+constexpr std::size_t large_page_bytes = 2 * 1024 * 1024;  // of x86-64 and, with 4 KiB base pages, of AArch64
+
 std::string trimmed(const std::string& text) {
     const auto first = text.find_first_not_of(" \t\n");
     if (first == std::string::npos) return {};
@@ -29,6 +31,18 @@ std::string cpu_field(const std::string& wanted) {
         if (colon != std::string::npos && trimmed(line.substr(0, colon)) == wanted) return trimmed(line.substr(colon + 1));
     }
     return "unknown";
+}
+
+// Time that all cores together did not idle, in clock ticks: the first line of /proc/stat is "cpu user nice system idle iowait irq softirq
+// steal ...", see proc(5).
+std::optional<std::int64_t> busy_ticks() {
+    std::ifstream in("/proc/stat");
+    std::string label;
+    std::array<std::int64_t, 8> ticks{};
+    in >> label;
+    for (std::int64_t& one : ticks) in >> one;
+    if (!in || label != "cpu") return std::nullopt;
+    return ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6] + ticks[7];
 }
 
 std::string file_or_absent(const std::string& path) {
@@ -86,9 +100,13 @@ int usable_cpus() {
     return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-double load_average() {
-    std::array<double, 1> load{};
-    return ::getloadavg(load.data(), 1) == 1 ? load[0] : -1.0;
+std::optional<double> busy_cores(int interval_ms) {
+    const auto before = busy_ticks();
+    ::usleep(static_cast<useconds_t>(interval_ms) * 1000);
+    const auto after = busy_ticks();
+    if (!before || !after) return std::nullopt;
+    const double seconds = static_cast<double>(*after - *before) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+    return seconds * 1000.0 / interval_ms;
 }
 
 std::optional<std::string> read_small_file(const std::string& path) {
@@ -100,15 +118,19 @@ std::optional<std::string> read_small_file(const std::string& path) {
     return text.str();
 }
 
-HostMemory::HostMemory(std::size_t bytes) : bytes_(bytes) {
-    data_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data_ == MAP_FAILED) {
+HostMemory::HostMemory(std::size_t bytes) : bytes_(bytes), mapped_bytes_(bytes + large_page_bytes) {
+    mapped_ = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped_ == MAP_FAILED) {
         throw Error(ExitCode::invalid, "cannot get " + std::to_string(bytes) + " bytes of memory for the arms; choose a smaller model");
     }
+    const auto start = reinterpret_cast<std::uintptr_t>(mapped_);
+    data_ = reinterpret_cast<std::byte*>((start + large_page_bytes - 1) / large_page_bytes * large_page_bytes);
+    // Advice only: without large pages the physical pages of a replicate are one more draw, not an error.
+    (void)::madvise(data_, bytes_, MADV_HUGEPAGE);
 }
 
 HostMemory::~HostMemory() {
-    ::munmap(data_, bytes_);
+    ::munmap(mapped_, mapped_bytes_);
 }
 
 }  // namespace kestrel::platform
