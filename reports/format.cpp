@@ -61,7 +61,7 @@ std::string duration_text(double seconds) {
 
 std::string interval_text(const Interval& interval) {
     if (interval.replicates < 1) return "n/a";
-    const std::string centre = log_ratio_text(interval.d);
+    std::string centre = log_ratio_text(interval.d);
     if (interval.replicates < 2) return centre;
     return centre + " [" + log_ratio_text(interval.lo) + ", " + log_ratio_text(interval.hi) + "]";
 }

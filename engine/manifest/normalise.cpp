@@ -34,7 +34,7 @@ std::optional<Mark> root_at(std::string_view text, std::size_t at, const std::ar
 }  // namespace
 
 std::string normalised_path(const std::filesystem::path& path, const Roots& roots) {
-    const std::string text = path.lexically_normal().string();
+    std::string text = path.lexically_normal().string();
     const std::optional<Mark> mark = root_at(text, 0, marks(roots));
     if (!mark) return text;
     const std::string rest = text.substr(std::min(text.size(), mark->first.size() + 1));

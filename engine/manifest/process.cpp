@@ -45,6 +45,7 @@ std::string output_of(const std::vector<std::string>& argv) {
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
 
     std::vector<char*> arguments;
+    arguments.reserve(argv.size() + 1);
     for (const std::string& part : argv) arguments.push_back(const_cast<char*>(part.c_str()));
     arguments.push_back(nullptr);
 

@@ -74,7 +74,7 @@ std::string joined(const std::vector<std::string>& flags) {
 CommandFlags command_flags(const std::vector<std::string>& argv, const std::string& source) {
     CommandFlags flags;
     for (std::size_t i = 1; i < argv.size(); ++i) {
-        std::string flag = argv[i];
+        const std::string& flag = argv[i];
         if (flag == "-c" || flag == source || flag == "./" + source) continue;
         std::string value;
         if (takes_separate_value(flag) && i + 1 < argv.size()) value = argv[++i];

@@ -27,7 +27,7 @@ ExitCode command_check_model(const CommonOptions& common, const CheckOptions& op
     const session::CheckResult result =
         session::check_model(engine_path(options.engine), model_path(options.model), std::filesystem::absolute(options.expected).string(),
                              tolerance, switches, options.threads);
-    const nlohmann::json checked = nlohmann::json::parse(result.json);
+    nlohmann::json checked = nlohmann::json::parse(result.json);
     print(
         common, [&] { return check_text(checked); }, [&] { return checked; });
     return result.passed ? ExitCode::pass : ExitCode::failed;

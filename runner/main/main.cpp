@@ -65,7 +65,7 @@ class Program {
         run->add_option("--candidate-switch", run_.candidate_switches, "Runtime switch of the candidate, NAME=VALUE; repeatable");
         run->add_option("--replicates", run_.replicates, "Fresh worker processes")->check(CLI::Range(1, 600));
         run->add_option("--super-rounds", run_.super_rounds, "Super-rounds per replicate")->check(CLI::Range(1, 1000));
-        run->add_option("--tokens", run_.tokens, "Timed tokens per window")->check(CLI::Range(1, 4096));
+        run->add_option("--tokens", run_.tokens, "Timed tokens per window")->check(CLI::Range(2, 4096));
         run->add_option("--position", run_.position, "Tokens of context before the timed ones")->check(CLI::Range(0, 1 << 20));
         run->add_option("--threads", run_.threads, "Threads of the engine; 0: all")->check(CLI::Range(0, 1024));
         run->add_option("--margin", run_.margin_percent, "Smallest difference that matters, percent")->check(CLI::Range(0.001, 99.0));

@@ -15,7 +15,8 @@ namespace {
 // A table in which every key has to be asked for or it is an error.
 class StrictTable {
   public:
-    StrictTable(const toml::table& table, std::string file, std::string section, std::initializer_list<std::string_view> known)
+    StrictTable(const toml::table& table, const std::string& file, const std::string& section,
+                std::initializer_list<std::string_view> known)
         : table_(&table), where_(file + (section.empty() ? "" : " [" + section + "]")) {
         for (const auto& [key, value] : table) {
             bool found = false;
@@ -93,7 +94,7 @@ Experiment read_experiment(const std::string& path) {
     out.model = workload.required<std::string>("model");
     out.threads = workload.integer("threads", out.threads, 0, 1024);
     out.position = workload.integer("position", out.position, 0, 1 << 20);
-    out.tokens = workload.integer("tokens", out.tokens, 1, 4096);
+    out.tokens = workload.integer("tokens", out.tokens, 2, 4096);
     const StrictTable plan(top.table("plan"), path, "plan", {"replicates", "super_rounds", "margin_percent"});
     out.replicates = plan.integer("replicates", out.replicates, 1, 600);
     out.super_rounds = plan.integer("super_rounds", out.super_rounds, 1, 1000);

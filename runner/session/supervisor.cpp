@@ -210,14 +210,11 @@ class SessionRun {
             throw Error(ExitCode::not_comparable,
                         "base and its byte copy report different effective switches; the engine is not deterministic");
         }
-        if (session_.place.kind != PlaceKind::runtime_switch) return;
-        for (std::size_t i = 0; i < base.effective_switches.size() && i < candidate.effective_switches.size(); ++i) {
-            const SwitchSetting& one = base.effective_switches[i];
-            if (one.name == session_.place.name && candidate.effective_switches[i] == one) {
-                throw Error(ExitCode::not_comparable,
-                            "both arms run with " + one.name + "=" + one.value +
-                                ": the requested values are the same setting to the engine; choose values that differ");
-            }
+        if (session_.place.kind == PlaceKind::runtime_switch && base.effective_switches == candidate.effective_switches) {
+            throw Error(ExitCode::not_comparable,
+                        "both arms run with the same effective settings although " + session_.place.name +
+                            " was set differently: to this engine the values are one setting, or it does not report its switches; choose "
+                            "values that differ");
         }
     }
 
@@ -303,6 +300,7 @@ class SessionRun {
                 alone.schedule[0].fill(arm.role);
                 const WorkerEnd replay = run_worker(alone, lock_->fd(), silence_limit, {},
                                                     [](const nlohmann::json& message) { return message.at("type") == "round"; });
+                if (replay.kind == WorkerEnd::Kind::interrupted) throw Error(ExitCode::invalid, what + "; stopped by the user");
                 const std::string role(name_of(arm.role));
                 sink_->event("replay", role + " alone: " + name_of(replay.kind) + (replay.detail.empty() ? "" : ", " + replay.detail));
                 if (replay.kind != WorkerEnd::Kind::finished) blamed += (blamed.empty() ? "" : " and ") + role;
@@ -343,6 +341,9 @@ class SessionRun {
                 differ("replicate " + std::to_string(window.replicate) + ", super-round " + std::to_string(window.super_round) +
                        ", round " + std::to_string(window.round) + ", " + std::string(name_of(window.arm)));
             }
+        }
+        if (!session_.replicates.empty() && session_.replicates.front().state_digest[0].empty()) {
+            sink_->event("warning", "OUTPUT: the engine cannot save its state, so final states were not compared");
         }
         int distinct = request_->experiment.tokens;
         for (const Replicate& replicate : session_.replicates) {

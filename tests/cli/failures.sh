@@ -20,6 +20,9 @@ for _ in $(seq 200); do
 done
 sleep 1
 worker=$(pgrep -P $supervisor | head -n 1)
+[ -n "$worker" ] || fail "no worker was found"
+# The worker holds the device lock itself: a supervisor's death must not free the device while engine code runs.
+readlink "/proc/$worker/fd/4" | grep -q 'kestrel-ab-cpu.lock' || fail "the worker does not hold the device lock"
 kill -9 $supervisor
 wait $supervisor 2>/dev/null
 for _ in $(seq 100); do kill -0 "$worker" 2>/dev/null || break; sleep 0.05; done
@@ -28,7 +31,10 @@ kill -0 "$worker" 2>/dev/null && fail "the worker outlived its supervisor"
 # The next run works, and shows the abandoned session as aborted with its finished rounds.
 # shellcheck disable=SC2086
 expect 0 "$AB" run --base "$TOYS/libtoy_slow.so" --candidate "$TOYS/libtoy.so" --model $MODEL $STEADY
-expect 0 "$AB" list --json
+killed=$("$AB" list --json | grep -o '"uuid": *"[^"]*"' | cut -d'"' -f4 | sed -n 2p)
+expect 0 "$AB" show "$killed" --json
+says '"output_digest"'
+says '"aborted"'
 aborted=$("$AB" list --json | grep -c '"state": *"aborted"')
 [ "$aborted" -eq 2 ] || fail "$aborted aborted sessions instead of 2"
 "$AB" list --json | grep -q '"state": *"running"' && fail "a dead session is still shown as running"

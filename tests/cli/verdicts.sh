@@ -41,8 +41,8 @@ expect 4 "$AB" diff "$TOYS/libtoy_slow.so" "$TOYS/libtoy_wrong.so"
 says "TOY_WRONG_LOGIT"
 
 # A define and a switch are two places too.
-expect 4 "$AB" diff "$TOYS/libtoy.so" "$TOYS/libtoy_slow.so" --candidate-switch X=1
+expect 4 "$AB" diff "$TOYS/libtoy.so" "$TOYS/libtoy_slow.so" --candidate-switch SWITCH_Q=1
 says "TOY_EXTRA_PERCENT"
-says "X"
+says "SWITCH_Q"
 
 finish

@@ -65,7 +65,7 @@ TEST_CASE("experiment: every key is read") {
 TEST_CASE("experiment: mistakes are named") {
     using Catch::Matchers::Contains;
     CHECK_THAT(read_error(with("tokens = 8", "token = 8")), Contains("unknown key 'token'") && Contains("tokens"));
-    CHECK_THAT(read_error(with("tokens = 8", "tokens = 0")), Contains("'tokens' must be an integer from 1"));
+    CHECK_THAT(read_error(with("tokens = 8", "tokens = 0")), Contains("'tokens' must be an integer from 2"));
     CHECK_THAT(read_error(with("tokens = 8", "tokens = 8.5")), Contains("'tokens' must be an integer"));
     CHECK_THAT(read_error(with("margin_percent = 0.5", "margin_percent = 0.0")), Contains("margin_percent"));
     CHECK_THAT(read_error(with("margin_percent = 0.5", "")), Contains("'margin_percent' is missing"));

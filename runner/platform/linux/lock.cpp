@@ -20,12 +20,27 @@ std::string lock_directory() {
     return ::access("/run/lock", W_OK) == 0 ? "/run/lock" : "/tmp";
 }
 
+// Opens the file, made if need be, at a descriptor above those that a worker gets its own things at: the low ones are overwritten there.
+// An existing file is opened without O_CREAT, because with fs.protected_regular the kernel refuses that flag on another user's file.
+int open_lock_file(const std::string& path) {
+    constexpr int first_free_descriptor = 10;
+    int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT) {
+        const mode_t old_mask = ::umask(0);
+        fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        ::umask(old_mask);
+        if (fd < 0 && errno == EEXIST) fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    }
+    if (fd < 0) return fd;
+    const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, first_free_descriptor);
+    ::close(fd);
+    return moved;
+}
+
 }  // namespace
 
 DeviceLock::DeviceLock(const std::string& device) : path_(lock_directory() + "/kestrel-ab-" + device + ".lock") {
-    const mode_t old_mask = ::umask(0);
-    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    ::umask(old_mask);
+    fd_ = open_lock_file(path_);
     if (fd_ < 0) {
         throw Error(ExitCode::invalid, "cannot open the device lock " + path_ + ": " + std::strerror(errno));
     }

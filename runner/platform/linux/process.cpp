@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -65,15 +66,13 @@ LineChannel::Received LineChannel::receive(std::chrono::milliseconds deadline) {
             buffer_.erase(0, newline + 1);
             return got;
         }
+        // Asked on every turn, in short slices: the signal may have come while nobody was waiting here.
+        if (termination_requested()) return {Status::interrupted, {}};
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
         if (left <= 0) return {Status::timeout, {}};
         pollfd waiting{fd_, POLLIN, 0};
-        const int ready = ::poll(&waiting, 1, static_cast<int>(left));
-        if (ready < 0 && errno == EINTR) {
-            if (termination_requested()) return {Status::interrupted, {}};
-            continue;
-        }
-        if (ready == 0) return {Status::timeout, {}};
+        const int ready = ::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 200)));
+        if (ready <= 0) continue;
         std::array<char, 65536> chunk{};
         const ssize_t n = ::recv(fd_, chunk.data(), chunk.size(), 0);
         if (n < 0 && errno == EINTR) continue;
@@ -100,12 +99,17 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& arguments, std::opt
         throw Error(ExitCode::invalid, std::string("cannot open a channel to a worker: ") + std::strerror(errno));
     }
     LineChannel mine(ends[0]);
-    LineChannel theirs(ends[1]);
+    // Above the descriptors that the worker's own things go to; dup2 onto itself would also leave close-on-exec set.
+    LineChannel theirs(::fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
+    ::close(ends[1]);
 
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
+    // Standard output holds only what was asked for, whatever an engine prints; and nobody types answers to an engine.
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, theirs.fd(), worker_channel_fd);
     // dup2 onto 4 clears close-on-exec, so the lock lives as long as the worker.
     if (inherited) posix_spawn_file_actions_adddup2(&actions, *inherited, worker_channel_fd + 1);
@@ -161,6 +165,7 @@ ExitStatus WorkerProcess::wait(std::chrono::milliseconds grace) {
         const pid_t got = ::wait4(static_cast<pid_t>(pid_), &status, WNOHANG, &usage);
         if (got == pid_) {
             reaped_ = true;
+            ::kill(static_cast<pid_t>(-pid_), SIGKILL);  // whatever an engine started must not compute beside the next replicate
             ExitStatus result;
             result.max_rss_kib = usage.ru_maxrss;
             result.kind = WIFSIGNALED(status) ? ExitStatus::Kind::signalled : ExitStatus::Kind::exited;
@@ -182,13 +187,14 @@ ExitStatus WorkerProcess::wait(std::chrono::milliseconds grace) {
 }
 
 void die_with_parent() {
+    // A supervisor that died before this line has closed the channel, which ends the worker too.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() == 1) ::_exit(5);  // the parent died before the line above
 }
 
 void catch_termination() {
     struct sigaction action {};
     action.sa_handler = on_termination;
+    ::signal(SIGCHLD, SIG_DFL);  // an inherited "ignore" would reap workers behind our back
     ::sigaction(SIGINT, &action, nullptr);
     ::sigaction(SIGTERM, &action, nullptr);
 }
