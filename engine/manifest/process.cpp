@@ -57,7 +57,7 @@ std::string output_of(const std::vector<std::string>& argv) {
     const int failure = ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     ::close(ends[1]);
-    const std::string text = failure == 0 ? read_to_end(ends[0]) : std::string();
+    std::string text = failure == 0 ? read_to_end(ends[0]) : std::string();
     ::close(ends[0]);
     if (failure != 0) throw std::runtime_error("cannot start: " + joined(argv));
 
