@@ -9,7 +9,7 @@ get_filename_component(KESTREL_ROOT ${KESTREL_ENGINE_DIR}/.. ABSOLUTE)
 
 # The last prefix map that matches wins, so the build folder, which may lie inside the sources, comes second.
 set(KESTREL_ENGINE_COMPILE_OPTIONS
-    -O3 -DNDEBUG -g0 -pthread -fvisibility=hidden -fvisibility-inlines-hidden -fno-gnu-unique -Werror=date-time
+    -O3 -DNDEBUG -g0 -pthread -fvisibility=hidden -fvisibility-inlines-hidden -Werror=date-time
     -ffile-prefix-map=${KESTREL_ROOT}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build)
 
 set(KESTREL_ENGINE_LINK_OPTIONS

@@ -127,7 +127,7 @@ std::string Store::seal(const std::string& uuid, const Verdict& verdict) {
     const std::string now = utc_now();
     rows::insert_verdict(*connection_, id, verdict);
     rows::insert_event(*connection_, id, now, "sealed", std::string(name_of(verdict.kind)));
-    const std::string seal = kestrel::compute_seal(*connection_, id, now);
+    std::string seal = kestrel::compute_seal(*connection_, id, now);
     end_session(id, SessionState::sealed, now, seal);
     transaction.commit();
     return seal;

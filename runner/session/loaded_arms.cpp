@@ -36,7 +36,10 @@ plugin::OpenRequest LoadedArms::request_for(const Job& job, const JobArm& arm) {
 void LoadedArms::load_libraries(const Job& job, Reporter& reporter) {
     for (const JobArm& arm : job.arms) {
         reporter.phase("load library", arm.role);
-        arms_.push_back({arm.role, std::make_unique<plugin::EngineLibrary>(arm.library), nullptr});
+        Loaded loaded;
+        loaded.role = arm.role;
+        loaded.library = std::make_unique<plugin::EngineLibrary>(arm.library);
+        arms_.push_back(std::move(loaded));
     }
     for (std::size_t i = 0; i < arms_.size(); ++i) {
         for (std::size_t k = 0; k < i; ++k) {

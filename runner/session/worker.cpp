@@ -55,7 +55,7 @@ class Replicator {
         for (int round = 0; round < 6; ++round) {
             std::vector<Window> windows;
             for (int slot = 0; slot < arm_count; ++slot) {
-                const ArmRole role = schedule.at(static_cast<std::size_t>(round * arm_count + slot));
+                const ArmRole role = schedule.at(static_cast<std::size_t>(round) * arm_count + static_cast<std::size_t>(slot));
                 reporter_->phase("super-round " + std::to_string(index) + ", round " + std::to_string(round), role);
                 Window measured = window(role);
                 measured.replicate = job_->replicate;

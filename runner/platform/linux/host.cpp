@@ -124,7 +124,7 @@ HostMemory::HostMemory(std::size_t bytes) : bytes_(bytes), mapped_bytes_(bytes +
         throw Error(ExitCode::invalid, "cannot get " + std::to_string(bytes) + " bytes of memory for the arms; choose a smaller model");
     }
     const auto start = reinterpret_cast<std::uintptr_t>(mapped_);
-    data_ = reinterpret_cast<std::byte*>((start + large_page_bytes - 1) / large_page_bytes * large_page_bytes);
+    data_ = static_cast<std::byte*>(mapped_) + (large_page_bytes - start % large_page_bytes) % large_page_bytes;
     // Advice only: without large pages the physical pages of a replicate are one more draw, not an error.
     (void)::madvise(data_, bytes_, MADV_HUGEPAGE);
 }
