@@ -3,8 +3,10 @@
 #include <sqlite3.h>
 
 #include <bit>
+#include <chrono>
 #include <filesystem>
 #include <limits>
+#include <thread>
 
 #include "runner/record/error.hpp"
 #include "store/filesystem.hpp"
@@ -44,6 +46,17 @@ std::string advice(int code) {
     }
 }
 
+// A new file becomes a write-ahead one under an exclusive lock, for which SQLite does not wait (its busy handler is not asked, to
+// avoid deadlocks), so processes that open one new file at once have to try again. Any other error shows in the statement after it.
+void wait_for_wal(sqlite3* handle) {
+    constexpr std::chrono::milliseconds pause{5};
+    for (int waited_ms = 0; waited_ms < busy_timeout_ms; waited_ms += static_cast<int>(pause.count())) {
+        const int code = sqlite3_exec(handle, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);
+        if ((code & 0xff) != SQLITE_BUSY) return;  // the low byte is the primary code
+        std::this_thread::sleep_for(pause);
+    }
+}
+
 }  // namespace
 
 void Connection::Close::operator()(sqlite3* handle) const {
@@ -76,6 +89,7 @@ Connection::Connection(const std::string& path, OpenMode mode) : path_(path), mo
         throw Error(ExitCode::storage, path + " is another program's SQLite database and is left alone; name another file with --db");
     }
     if (writes) {
+        wait_for_wal(handle_.get());
         Statement mode_now(*this, "PRAGMA journal_mode=WAL");
         if (!mode_now.step() || mode_now.text(0) != "wal") {
             throw Error(ExitCode::storage,
