@@ -10,6 +10,7 @@ set(KESTREL_CPU_SOURCES
     safetensors.cpp
     switches.cpp
     synthetic.cpp
+    tensor_type.cpp
     weights.cpp
     cpu/decoder.cpp
     cpu/decoder_state.cpp
