@@ -50,4 +50,12 @@ void dequantise(TensorType type, const std::byte* stored, std::span<float> out);
 // limited to 15. `values` is a whole number of blocks; NaN or an infinity in it gives an unusable block, so check before.
 void quantise_q4_0(std::span<const float> values, std::byte* stored);
 
+// A tensor in memory: row-major, rows of whole blocks one after the other. A view; the bytes belong to somebody else.
+struct StoredTensor {
+    const std::byte* data = nullptr;  // null: the model has no such tensor
+    TensorType type = TensorType::f32;
+    // The elements, where the type is f32.
+    [[nodiscard]] const float* f32() const noexcept { return reinterpret_cast<const float*>(data); }
+};
+
 }  // namespace kestrel
