@@ -41,6 +41,7 @@ finish() {
 # The smallest plan that reaches a verdict.
 PLAN="--replicates 6 --tokens 8"
 QUICK="$PLAN --super-rounds 1"
-STEADY="$PLAN --super-rounds 8 --margin 10"
+# Wide enough for a verdict on a machine that is busy with other work: these tests are about what is said, not about precision.
+STEADY="$PLAN --super-rounds 8 --margin 40"
 # Engines that keep no weights still want a model's path.
 MODEL=mini-64l

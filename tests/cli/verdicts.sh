@@ -2,7 +2,7 @@
 # What the service says about engines whose only difference is known.
 . "$(dirname "$0")/common.sh"
 
-# A planted slowdown of 20 % against a margin of 5 %.
+# A planted slowdown to half the speed.
 # shellcheck disable=SC2086
 expect 1 "$AB" run --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy_slow.so" --model $MODEL $STEADY
 says "SLOWER"
