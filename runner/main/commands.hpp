@@ -29,6 +29,7 @@ struct RunOptions {
     std::optional<int> threads;
     std::optional<double> margin_percent;
     std::optional<std::uint64_t> seed;
+    std::optional<int> patience_seconds;
     bool all_rounds = false;
     bool measure_identical = false;
 };

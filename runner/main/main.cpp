@@ -70,6 +70,10 @@ class Program {
         run->add_option("--threads", run_.threads, "Threads of the engine; 0: all")->check(CLI::Range(0, 1024));
         run->add_option("--margin", run_.margin_percent, "Smallest difference that matters, percent")->check(CLI::Range(0.001, 99.0));
         run->add_option("--seed", run_.seed, "Seed of the schedule; drawn and stored if not given");
+        run->add_option("--patience", run_.patience_seconds,
+                        "Seconds without a sign of life after which a worker counts as hung; "
+                        "default 300 and 10 for each token of a window")
+            ->check(CLI::Range(1, 86400));
         run->add_flag("--all-rounds", run_.all_rounds, "Print every round, not one line per super-round");
         run->add_flag("--aa", run_.measure_identical, "Measure a build against itself (no difference is required instead of one)");
         run->callback([this] { action_ = [this] { return cli::command_run(common_, run_); }; });
