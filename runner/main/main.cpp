@@ -83,10 +83,13 @@ class Program {
         CLI::App* list = command("list", "Experiments, models and engines found, and the sessions stored", "kestrel-ab list");
         list->callback([this] { action_ = [this] { return cli::command_list(common_); }; });
 
-        CLI::App* show = command("show", "The report of a session", "kestrel-ab show 3f2a --all-rounds");
-        show->add_option("session", session_, "Session id, or its beginning")->required();
-        show->add_flag("--all-rounds", all_rounds_, "Print every round, not one line per super-round");
-        show->callback([this] { action_ = [this] { return cli::command_show(common_, session_, all_rounds_); }; });
+        CLI::App* show = command("show", "The report of a session, as text, JSON or a picture",
+                                 "kestrel-ab show 3f2a --all-rounds\n  kestrel-ab show 3f2a --svg session.svg");
+        show->add_option("session", show_.session, "Session id, or its beginning")->required();
+        show->add_flag("--all-rounds", show_.all_rounds, "Print every round, not one line per super-round");
+        show->add_option("--svg", show_.svg, "Draw it: replicates with interval and margin, and all rounds; - for standard output")
+            ->type_name("FILE");
+        show->callback([this] { action_ = [this] { return cli::command_show(common_, show_); }; });
 
         CLI::App* history =
             command("history", "Ratios over time, one series per experiment, workload, host and device", "kestrel-ab history gdn-register");
@@ -132,10 +135,10 @@ class Program {
     cli::RunOptions run_;
     cli::DiffOptions diff_;
     cli::CheckOptions check_;
+    cli::ShowOptions show_;
     std::string session_;
     std::string other_;
     std::string experiment_;
-    bool all_rounds_ = false;
     std::function<ExitCode()> action_;
 };
 
