@@ -1,12 +1,9 @@
 #include "engine/operators.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <string>
-#include <vector>
 
-#include "engine/cpu/ops.hpp"
 #include "engine/error.hpp"
 
 namespace kestrel {
@@ -53,13 +50,8 @@ void check_count(std::string_view name, std::size_t inputs, std::size_t wanted_i
     }
 }
 
-cpu::GdnVariant gdn_variant(std::string_view variant) {
-    if (variant.empty() || variant == "reg") return cpu::GdnVariant::reg;
-    if (variant == "ref") return cpu::GdnVariant::ref;
-    fail(KESTREL_UNSUPPORTED, "gdn_delta has no variant \"" + std::string(variant) + "\"; it has reg (default) and ref");
-}
-
-void run_gdn_delta(std::string_view variant, std::span<const kestrel_tensor> in, std::span<kestrel_tensor> out) {
+void run_gdn_delta(const BackendOperators& operators, std::string_view variant, std::span<const kestrel_tensor> in,
+                   std::span<kestrel_tensor> out) {
     check_count("gdn_delta", in.size(), 6, out.size());
     check_rank("S", in[0], 3);
     check_rank("q", in[1], 2);
@@ -78,26 +70,23 @@ void run_gdn_delta(std::string_view variant, std::span<const kestrel_tensor> in,
     if (__builtin_mul_overflow(heads * kd, vd, &elements) || elements > SIZE_MAX / sizeof(float)) {
         bad_argument("gdn_delta: the state is absurdly large");
     }
-    const cpu::GdnVariant chosen = gdn_variant(variant);
-    std::vector<float> alpha(heads);
-    for (std::size_t h = 0; h < heads; ++h) alpha[h] = static_cast<float>(std::exp(static_cast<double>(in[4].data[h])));
     std::memmove(out[0].data, in[0].data, elements * sizeof(float));
-    cpu::ThreadPool pool(1);
-    cpu::gdn_delta(pool, cpu::kernels(), chosen,
-                   {.state = out[0].data,
-                    .q = in[1].data,
-                    .k = in[2].data,
-                    .v = in[3].data,
-                    .alpha = alpha.data(),
-                    .beta = in[5].data,
-                    .out = out[1].data,
-                    .heads = heads,
-                    .k_heads = k_heads,
-                    .kd = kd,
-                    .vd = vd});
+    operators.gdn_delta({.variant = variant,
+                         .q = in[1].data,
+                         .k = in[2].data,
+                         .v = in[3].data,
+                         .g = in[4].data,
+                         .beta = in[5].data,
+                         .state = out[0].data,
+                         .out = out[1].data,
+                         .heads = heads,
+                         .k_heads = k_heads,
+                         .kd = kd,
+                         .vd = vd});
 }
 
-void run_f32_gemv2(std::string_view variant, std::span<const kestrel_tensor> in, std::span<kestrel_tensor> out) {
+void run_f32_gemv2(const BackendOperators& operators, std::string_view variant, std::span<const kestrel_tensor> in,
+                   std::span<kestrel_tensor> out) {
     check_count("f32_gemv2", in.size(), 3, out.size());
     if (!variant.empty()) {
         fail(KESTREL_UNSUPPORTED, "f32_gemv2 has no variant \"" + std::string(variant) + "\": the form is chosen when the engine is built");
@@ -109,21 +98,30 @@ void run_f32_gemv2(std::string_view variant, std::span<const kestrel_tensor> in,
     check_shape("x", in[2], {cols});
     check_shape("ya", out[0], {rows});
     check_shape("yb", out[1], {rows});
-    cpu::ThreadPool pool(1);
-    cpu::f32_gemv_pair(pool, cpu::kernels(), in[0].data, in[1].data, in[2].data, rows, cols, out[0].data, out[1].data);
+    operators.f32_gemv_pair(
+        {.a = in[0].data, .b = in[1].data, .x = in[2].data, .ya = out[0].data, .yb = out[1].data, .rows = rows, .cols = cols});
 }
+
+struct NamedOperator {
+    std::string_view name;
+    bool present;
+    void (*run)(const BackendOperators& operators, std::string_view variant, std::span<const kestrel_tensor> in,
+                std::span<kestrel_tensor> out);
+};
 
 }  // namespace
 
-void run_operator(std::string_view name, std::string_view variant, std::span<const kestrel_tensor> inputs,
-                  std::span<kestrel_tensor> outputs) {
-    if (name == "gdn_delta") {
-        run_gdn_delta(variant, inputs, outputs);
-    } else if (name == "f32_gemv2") {
-        run_f32_gemv2(variant, inputs, outputs);
-    } else {
-        fail(KESTREL_UNSUPPORTED, "no operator \"" + std::string(name) + "\"; this engine has gdn_delta and f32_gemv2");
+void run_operator(const BackendOperators& operators, std::string_view name, std::string_view variant,
+                  std::span<const kestrel_tensor> inputs, std::span<kestrel_tensor> outputs) {
+    const NamedOperator all[] = {{"gdn_delta", operators.gdn_delta != nullptr, run_gdn_delta},
+                                 {"f32_gemv2", operators.f32_gemv_pair != nullptr, run_f32_gemv2}};
+    std::string names;
+    for (const NamedOperator& one : all) {
+        if (!one.present) continue;
+        if (one.name == name) return one.run(operators, variant, inputs, outputs);
+        names += (names.empty() ? "" : ", ") + std::string(one.name);
     }
+    fail(KESTREL_UNSUPPORTED, "no operator \"" + std::string(name) + "\"; this engine has: " + names);
 }
 
 }  // namespace kestrel

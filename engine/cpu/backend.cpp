@@ -1,0 +1,107 @@
+// The CPU engine behind the seam.
+#include "engine/backend.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/cpu/decoder.hpp"
+#include "engine/cpu/ops.hpp"
+#include "engine/error.hpp"
+
+namespace kestrel::cpu {
+namespace {
+
+constexpr const char* gdn_delta_values[] = {"reg", "ref"};
+constexpr GdnVariant gdn_delta_variants[] = {GdnVariant::reg, GdnVariant::ref};
+
+constexpr SwitchDescription switches[] = {
+    {"VLLM_CUDA_GDN_DELTA", gdn_delta_values,
+     "how the recurrent state is updated: reg keeps a tile beside the processor (k_gdn_delta_reg), ref re-reads memory (k_gdn_delta)"},
+};
+
+class CpuBackend final : public Backend {
+  public:
+    explicit CpuBackend(const Opening& o)
+        : decoder_(o.dims, o.layout, reinterpret_cast<const float*>(o.weights), reinterpret_cast<float*>(o.workspace),
+                   {.threads = o.threads, .max_positions = o.max_positions, .gdn = gdn_delta_variants[o.switches.at(0)]}) {}
+
+    void reset() override { decoder_.reset(); }
+    std::int32_t decode(std::int32_t token) override { return decoder_.decode(token); }
+    void read_logits(std::span<float> out) const override { copy(decoder_.logits(), out); }
+    void read_hidden(std::span<float> out) const override { copy(decoder_.hidden(), out); }
+    void read_final_norm(std::span<float> out) const override { copy(decoder_.final_norm(), out); }
+    void read_gdn_state(std::uint32_t layer, std::span<float> out) const override { copy(decoder_.gdn_state(layer), out); }
+    [[nodiscard]] std::size_t saved_bytes() const override { return decoder_.saved_bytes(); }
+    void save(std::span<std::byte> out) const override { decoder_.save(out); }
+    void restore(std::span<const std::byte> in) override { decoder_.restore(in); }
+    [[nodiscard]] const char* effective_switch(std::size_t) const override {
+        return gdn_delta_values[decoder_.options().gdn == GdnVariant::ref ? 1 : 0];
+    }
+
+  private:
+    static void copy(std::span<const float> from, std::span<float> to) { std::copy(from.begin(), from.end(), to.begin()); }
+
+    Decoder decoder_;
+};
+
+GdnVariant variant_named(std::string_view name) {
+    if (name.empty() || name == "reg") return GdnVariant::reg;
+    if (name == "ref") return GdnVariant::ref;
+    fail(KESTREL_UNSUPPORTED, "gdn_delta has no variant \"" + std::string(name) + "\"; it has reg (default) and ref");
+}
+
+void run_gdn_delta(const GdnDeltaCall& call) {
+    const GdnVariant variant = variant_named(call.variant);
+    std::vector<float> alpha(call.heads);
+    for (std::size_t h = 0; h < call.heads; ++h) alpha[h] = static_cast<float>(std::exp(static_cast<double>(call.g[h])));
+    ThreadPool pool(1);
+    gdn_delta(pool, kernels(), variant,
+              {.state = call.state,
+               .q = call.q,
+               .k = call.k,
+               .v = call.v,
+               .alpha = alpha.data(),
+               .beta = call.beta,
+               .out = call.out,
+               .heads = call.heads,
+               .k_heads = call.k_heads,
+               .kd = call.kd,
+               .vd = call.vd});
+}
+
+void run_f32_gemv_pair(const GemvPairCall& call) {
+    ThreadPool pool(1);
+    f32_gemv_pair(pool, kernels(), call.a, call.b, call.x, call.rows, call.cols, call.ya, call.yb);
+}
+
+constexpr BackendOperators operators{.gdn_delta = run_gdn_delta, .f32_gemv_pair = run_f32_gemv_pair};
+
+std::uint64_t workspace_bytes(const ModelDims& dims, std::uint32_t max_positions) {
+    return WorkspaceLayout(dims, max_positions).bytes;
+}
+
+std::unique_ptr<Backend> open(const Opening& opening) {
+    return std::make_unique<CpuBackend>(opening);
+}
+
+constexpr BackendLibrary library{.name = "kestrel_cpu",
+                                 .switches = switches,
+                                 .memory_kind = KESTREL_MEMORY_HOST,
+                                 .alignment = memory_alignment,
+                                 .allocate = MemoryBlock::allocate,
+                                 .arrangement = nullptr,
+                                 .workspace_bytes = workspace_bytes,
+                                 .state_element_bytes = sizeof(float),
+                                 .open = open,
+                                 .operators = &operators,
+                                 .capability = nullptr};
+
+}  // namespace
+}  // namespace kestrel::cpu
+
+const kestrel::BackendLibrary& kestrel::backend_library() {
+    return cpu::library;
+}
