@@ -8,6 +8,7 @@ set(KESTREL_COMMON_SOURCES
     memory.cpp
     model_config.cpp
     operators.cpp
+    quantise.cpp
     safetensors.cpp
     switches.cpp
     synthetic.cpp
@@ -26,3 +27,10 @@ set(KESTREL_CPU_SOURCES
     cpu/kernels_base.cpp
     cpu/ops.cpp
     cpu/workspace.cpp)
+
+set(KESTREL_TRUTH_SOURCES
+    ${KESTREL_COMMON_SOURCES}
+    truth/backend.cpp
+    truth/decoder.cpp
+    truth/sequence.cpp
+    truth/steps.cpp)

@@ -77,7 +77,62 @@ void run_f32_gemv_pair(const GemvPairCall& call) {
     f32_gemv_pair(pool, kernels(), call.a, call.b, call.x, call.rows, call.cols, call.ya, call.yb);
 }
 
-constexpr BackendOperators operators{.gdn_delta = run_gdn_delta, .f32_gemv_pair = run_f32_gemv_pair};
+void run_q_gemv(const QuantisedGemvCall& call) {
+    if (call.a.type != TensorType::f32) {
+        fail(KESTREL_UNSUPPORTED, "q_gemv: this engine multiplies f32 matrices only, not " + std::string(info_of(call.a.type).name));
+    }
+    ThreadPool pool(1);
+    const Projection one[] = {{call.a.f32(), call.y, call.rows}};
+    project(pool, kernels(), one, call.x, call.cols);
+}
+
+// From [positions][kv_heads][dim] to the cache's [kv_heads][positions][dim].
+std::vector<float> by_head(const float* rows, const AttentionCall& call) {
+    std::vector<float> cache(call.positions * call.kv_heads * call.dim);
+    for (std::size_t p = 0; p < call.positions; ++p) {
+        for (std::size_t h = 0; h < call.kv_heads; ++h) {
+            std::copy_n(rows + (p * call.kv_heads + h) * call.dim, call.dim, cache.data() + (h * call.positions + p) * call.dim);
+        }
+    }
+    return cache;
+}
+
+void run_attention(const AttentionCall& call) {
+    const std::vector<float> keys = by_head(call.keys, call);
+    const std::vector<float> values = by_head(call.values, call);
+    std::vector<float> scores(call.heads * call.positions);
+    ThreadPool pool(1);
+    attend(pool, kernels(),
+           {.q = call.q,
+            .keys = keys.data(),
+            .values = values.data(),
+            .scores = scores.data(),
+            .out = call.out,
+            .heads = call.heads,
+            .kv_heads = call.kv_heads,
+            .dim = call.dim,
+            .positions = call.positions,
+            .capacity = call.positions});
+    kernels().sigmoid_mul(call.out, call.gate, call.heads * call.dim);
+}
+
+// The kernel adds the 1 that a checkpoint's zero-centred weights lack.
+void run_rms_norm(const RmsNormCall& call) {
+    std::vector<float> w(call.w, call.w + call.n);
+    for (float& value : w) value -= 1.0F;
+    kernels().rms_norm(call.x, w.data(), call.n, call.eps, call.y);
+}
+
+void run_conv_silu(const ConvSiluCall& call) {
+    kernels().conv_silu(call.state, call.w, call.x, call.channels, call.taps, call.y, 0, call.channels);
+}
+
+constexpr BackendOperators operators{.gdn_delta = run_gdn_delta,
+                                     .f32_gemv_pair = run_f32_gemv_pair,
+                                     .q_gemv = run_q_gemv,
+                                     .attention = run_attention,
+                                     .rms_norm = run_rms_norm,
+                                     .conv_silu = run_conv_silu};
 
 std::uint64_t workspace_bytes(const ModelDims& dims, std::uint32_t max_positions) {
     return WorkspaceLayout(dims, max_positions).bytes;
