@@ -165,7 +165,7 @@ std::string replicate_panel(const Verdict& verdict, double left, double right, d
 std::string round_panel(const std::vector<Window>& windows, double left, double right, double top, double bottom) {
     std::vector<double> times;
     for (const Window& window : windows) times.push_back(window.ms_per_token());
-    std::string out = text_at(left, top - 12.0, "ms per token of every window, in the order measured; dashes: next replicate");
+    std::string out = text_at(left, top - 12.0, "ms per token of every window in order; dashes: next replicate");
     if (times.empty()) return out + text_at(left, top + 20.0, "no round is finished");
     // A rare stall would press all else into one line: the axis ends at the 99th percentile, what lies above sits on its edge.
     std::vector<double> sorted = times;
