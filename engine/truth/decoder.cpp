@@ -9,15 +9,15 @@
 namespace kestrel::truth {
 namespace {
 
-void add(Vector& x, const Vector& y) {
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
-}
-
 void append(Vector& x, const Vector& y) {
     x.insert(x.end(), y.begin(), y.end());
 }
 
 }  // namespace
+
+Decoder::Decoder(const Opening& opening) : Decoder(opening, opening.switches.at(0) != 0 ? rounded_steps() : Steps{}) {
+    rounded_ = opening.switches.at(0) != 0;
+}
 
 Decoder::Decoder(const Opening& opening, const Steps& steps)
     : dims_(opening.dims),
@@ -40,8 +40,8 @@ std::int32_t Decoder::decode(std::int32_t token) {
     Vector h = steps_.row_of(stored(0, Role::embed), static_cast<std::size_t>(token), dims_.hidden);
     for (std::uint32_t layer = 0; layer < dims_.layers(); ++layer) {
         const Vector x = norm(layer, Role::input_norm, h);
-        add(h, dims_.full_attention[layer] ? attention_layer(layer, x) : gdn_layer(layer, x));
-        add(h, mlp(layer, norm(layer, Role::post_norm, h)));
+        steps_.add(h, dims_.full_attention[layer] ? attention_layer(layer, x) : gdn_layer(layer, x));
+        steps_.add(h, mlp(layer, norm(layer, Role::post_norm, h)));
     }
     final_norm_ = norm(0, Role::final_norm, h);
     logits_ = multiply(0, Role::head, dims_.vocab, final_norm_);
@@ -107,20 +107,13 @@ Vector Decoder::prepared_heads(std::uint32_t layer, Role role, In heads) const {
 }
 
 Vector Decoder::mlp(std::uint32_t layer, In x) const {
-    Vector act = multiply(layer, Role::gate, dims_.intermediate, x);
+    const Vector gate = multiply(layer, Role::gate, dims_.intermediate, x);
     const Vector up = multiply(layer, Role::up, dims_.intermediate, x);
-    for (std::size_t i = 0; i < act.size(); ++i) act[i] = silu(act[i]) * up[i];
-    return multiply(layer, Role::down, dims_.hidden, act);
+    return multiply(layer, Role::down, dims_.hidden, steps_.gated(gate, up));
 }
 
 Vector Decoder::multiply(std::uint32_t layer, Role role, std::size_t rows, In x) const {
-    const StoredTensor matrix = stored(layer, role);
-    Vector y(rows);
-    for (std::size_t r = 0; r < rows; ++r) {
-        const Vector row = steps_.row_of(matrix, r, x.size());
-        for (std::size_t c = 0; c < x.size(); ++c) y[r] += row[c] * x[c];
-    }
-    return y;
+    return steps_.multiply(stored(layer, role), rows, x);
 }
 
 Vector Decoder::norm(std::uint32_t layer, Role role, In x) const {

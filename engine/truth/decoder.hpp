@@ -36,9 +36,14 @@ class SequenceLayout {
     std::uint64_t doubles_ = 0;
 };
 
+// Values of the switch KESTREL_TRUTH_ROUND: nothing is rounded, or every step's result (rounded_steps).
+inline constexpr const char* rounding_values[] = {"none", "f32"};
+
 class Decoder final : public Backend {
   public:
-    explicit Decoder(const Opening& opening, const Steps& steps = {});
+    explicit Decoder(const Opening& opening);
+    // Other steps, for a test that plants a mistake.
+    Decoder(const Opening& opening, const Steps& steps);
 
     void reset() override;
     std::int32_t decode(std::int32_t token) override;
@@ -49,7 +54,7 @@ class Decoder final : public Backend {
     [[nodiscard]] std::size_t saved_bytes() const override;
     void save(std::span<std::byte> out) const override;
     void restore(std::span<const std::byte> in) override;
-    [[nodiscard]] const char* effective_switch(std::size_t) const override { return ""; }  // there are none
+    [[nodiscard]] const char* effective_switch(std::size_t) const override { return rounding_values[rounded_ ? 1 : 0]; }
 
     // The last token's, unrounded.
     [[nodiscard]] const Vector& logits() const { return logits_; }
@@ -76,6 +81,7 @@ class Decoder final : public Backend {
     [[nodiscard]] SavedHeader header() const;
 
     ModelDims dims_;
+    bool rounded_ = false;
     Steps steps_;
     Weights weights_;
     SequenceLayout layout_;
