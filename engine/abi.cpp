@@ -246,7 +246,7 @@ kestrel_status switches_effective(const kestrel_engine* engine, size_t index, co
         need(engine, "engine");
         need(value, "value");
         if (index >= switch_descriptions().size()) bad_argument("no switch " + std::to_string(index));
-        *value = name_of(engine->decoder.options().gdn);
+        *value = engine->switches.name(index);
     });
 }
 

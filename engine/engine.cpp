@@ -5,7 +5,6 @@
 
 #include "engine/error.hpp"
 #include "engine/switches.hpp"
-#include "engine/synthetic.hpp"
 
 namespace kestrel {
 namespace {
@@ -15,7 +14,7 @@ constexpr std::uint32_t most_threads = 1024;
 MemoryBlock weights_block(const kestrel_open_args& args, const ModelSource& source, const WeightLayout& layout) {
     if (args.weights != nullptr) return MemoryBlock::lend(args.weights, args.weights_bytes, layout.bytes(), "weights");
     MemoryBlock block = MemoryBlock::allocate(layout.bytes(), "weights of " + source.path.string());
-    load_weights(source, layout, threads_of(args), reinterpret_cast<float*>(block.data()));
+    source.load(layout, threads_of(args), block.data());
     return block;
 }
 
@@ -25,38 +24,29 @@ MemoryBlock workspace_block(const kestrel_open_args& args, const ModelSource& so
     return MemoryBlock::allocate(bytes, "state, cache and scratch of " + source.path.string());
 }
 
-cpu::DecoderOptions options_of(const kestrel_open_args& args) {
-    return {.threads = threads_of(args), .max_positions = args.max_positions, .gdn = read_switches(args.switches, args.switch_count)};
+SwitchValues switches_of(const kestrel_open_args& args) {
+    return read_switches(args.switches, args.switch_count);
 }
 
-float* lent_weights(const kestrel_open_args& args, const WeightLayout& layout) {
+cpu::DecoderOptions options_of(const kestrel_open_args& args) {
+    return {.threads = threads_of(args), .max_positions = args.max_positions, .gdn = switches_of(args).gdn()};
+}
+
+WeightLayout layout_for(const kestrel_open_args& args, const ModelSource& source) {
+    return layout_of(source, switches_of(args).weights());
+}
+
+std::byte* lent_weights(const kestrel_open_args& args, const WeightLayout& layout) {
     if (args.weights == nullptr) bad_argument("no weights memory is lent");
-    return reinterpret_cast<float*>(MemoryBlock::lend(args.weights, args.weights_bytes, layout.bytes(), "weights").data());
+    return MemoryBlock::lend(args.weights, args.weights_bytes, layout.bytes(), "weights").data();
 }
 
 }  // namespace
 
-ModelSource find_model(const kestrel_open_args& args) {
+std::unique_ptr<ModelSource> find_model(const kestrel_open_args& args) {
     if (args.model == nullptr || args.model[0] == '\0') bad_argument("no model is named");
     if (args.max_positions == 0) bad_argument("max_positions must be at least 1");
-    ModelSource source;
-    source.path = args.model;
-    std::error_code error;
-    const auto kind = std::filesystem::status(source.path, error);
-    if (std::filesystem::is_directory(kind)) {
-        source.dims = read_hf_config(source.path);
-        check_hf_weights(source.path, WeightLayout(source.dims));
-    } else if (source.path.extension() == ".toml") {
-        ModelDescription description = read_description(source.path);
-        source.dims = std::move(description.dims);
-        source.seed = description.seed;
-    } else if (!std::filesystem::exists(kind)) {
-        bad_model(source.path.string() + ": no such file or directory");
-    } else {
-        fail(KESTREL_UNSUPPORTED,
-             source.path.string() + ": this engine opens Hugging Face directories and *.toml descriptions, not this file");
-    }
-    return source;
+    return open_model(args.model);
 }
 
 std::uint32_t threads_of(const kestrel_open_args& args) {
@@ -66,22 +56,13 @@ std::uint32_t threads_of(const kestrel_open_args& args) {
     return args.threads != 0 ? args.threads : std::min(cpu::available_processors(), most_threads);
 }
 
-void load_weights(const ModelSource& source, const WeightLayout& layout, std::uint32_t threads, float* block) {
-    if (source.seed) {
-        cpu::ThreadPool pool(threads);
-        make_synthetic_weights(*source.seed, layout, pool, block);
-    } else {
-        load_hf_weights(source.path, layout, block);
-    }
-}
-
 kestrel_memory_needs memory_needs(const kestrel_open_args& args) {
-    const ModelSource source = find_model(args);
-    const WeightLayout layout(source.dims);
+    const auto source = find_model(args);
+    const WeightLayout layout = layout_for(args, *source);
     kestrel_memory_needs needs{};
     needs.kind = KESTREL_MEMORY_HOST;
     needs.weights_bytes = layout.bytes();
-    needs.workspace_bytes = cpu::WorkspaceLayout(source.dims, args.max_positions).bytes;
+    needs.workspace_bytes = cpu::WorkspaceLayout(source->dims, args.max_positions).bytes;
     needs.alignment = memory_alignment;
     const std::string id = layout.id();
     std::copy_n(id.begin(), std::min(id.size(), sizeof needs.layout_id - 1), needs.layout_id);
@@ -89,26 +70,26 @@ kestrel_memory_needs memory_needs(const kestrel_open_args& args) {
 }
 
 void load_borrowed(const kestrel_open_args& args) {
-    const ModelSource source = find_model(args);
-    const WeightLayout layout(source.dims);
-    load_weights(source, layout, threads_of(args), lent_weights(args, layout));
+    const auto source = find_model(args);
+    const WeightLayout layout = layout_for(args, *source);
+    source->load(layout, threads_of(args), lent_weights(args, layout));
 }
 
 std::string digest_borrowed(const kestrel_open_args& args) {
-    const WeightLayout layout(find_model(args).dims);
+    const WeightLayout layout = layout_for(args, *find_model(args));
     return digest_of(layout, lent_weights(args, layout));
 }
 
 }  // namespace kestrel
 
-kestrel_engine::kestrel_engine(const kestrel_open_args& args) : kestrel_engine(args, kestrel::find_model(args)) {}
+kestrel_engine::kestrel_engine(const kestrel_open_args& args) : kestrel_engine(args, *kestrel::find_model(args)) {}
 
 kestrel_engine::kestrel_engine(const kestrel_open_args& args, const kestrel::ModelSource& source)
-    : layout_(source.dims),
+    : switches(kestrel::switches_of(args)),
+      layout_(kestrel::layout_of(source, switches.weights())),
       weights_(kestrel::weights_block(args, source, layout_)),
       workspace_(kestrel::workspace_block(args, source)),
-      decoder(source.dims, layout_, reinterpret_cast<const float*>(weights_.data()), reinterpret_cast<float*>(workspace_.data()),
-              kestrel::options_of(args)) {}
+      decoder(source.dims, layout_, weights_.data(), reinterpret_cast<float*>(workspace_.data()), kestrel::options_of(args)) {}
 
 kestrel_model_info kestrel_engine::info() const {
     const kestrel::ModelDims& dims = decoder.dims();

@@ -2,34 +2,23 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "engine/abi.h"
 #include "engine/cpu/decoder.hpp"
 #include "engine/memory.hpp"
-#include "engine/model_config.hpp"
+#include "engine/model_source.hpp"
+#include "engine/switches.hpp"
 #include "engine/weights.hpp"
 
 namespace kestrel {
 
-// A model named in open arguments: what is known before any weight is read.
-struct ModelSource {
-    std::filesystem::path path;
-    ModelDims dims;
-    std::optional<std::uint64_t> seed;  // of a description; none for a checkpoint
-};
-
-// Throws EngineError: bad model, unsupported kind of model, bad argument. The names and shapes of a checkpoint are checked here,
-// so that nobody allocates what its configuration merely claims.
-[[nodiscard]] ModelSource find_model(const kestrel_open_args& args);
+// The model named in open arguments (see open_model). Throws EngineError: bad model, unsupported kind of model, bad argument.
+[[nodiscard]] std::unique_ptr<ModelSource> find_model(const kestrel_open_args& args);
 
 // Threads asked for, or as many as the process may run on.
 [[nodiscard]] std::uint32_t threads_of(const kestrel_open_args& args);
-
-void load_weights(const ModelSource& source, const WeightLayout& layout, std::uint32_t threads, float* block);
 
 [[nodiscard]] kestrel_memory_needs memory_needs(const kestrel_open_args& args);
 void load_borrowed(const kestrel_open_args& args);
@@ -41,6 +30,8 @@ void load_borrowed(const kestrel_open_args& args);
 struct kestrel_engine {
     explicit kestrel_engine(const kestrel_open_args& args);
     [[nodiscard]] kestrel_model_info info() const;
+
+    const kestrel::SwitchValues switches;
 
   private:
     kestrel_engine(const kestrel_open_args& args, const kestrel::ModelSource& source);

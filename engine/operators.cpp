@@ -8,21 +8,12 @@
 
 #include "engine/cpu/ops.hpp"
 #include "engine/error.hpp"
+#include "engine/text.hpp"
 
 namespace kestrel {
 namespace {
 
 constexpr std::uint64_t largest_extent = std::uint64_t{1} << 24;
-
-std::string text_of(std::span<const std::uint64_t> shape) {
-    std::string text = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-        if (i > 0) text += ',';
-        text += std::to_string(shape[i]);
-    }
-    text += ']';
-    return text;
-}
 
 // Rank first, so that the shapes of others can be derived from it.
 void check_rank(const char* name, const kestrel_tensor& tensor, std::uint32_t rank) {
@@ -53,10 +44,18 @@ void check_count(std::string_view name, std::size_t inputs, std::size_t wanted_i
     }
 }
 
-cpu::GdnVariant gdn_variant(std::string_view variant) {
-    if (variant.empty() || variant == "reg") return cpu::GdnVariant::reg;
-    if (variant == "ref") return cpu::GdnVariant::ref;
-    fail(KESTREL_UNSUPPORTED, "gdn_delta has no variant \"" + std::string(variant) + "\"; it has reg (default) and ref");
+struct GdnForm {
+    cpu::GdnVariant variant;
+    HeadOrder order;
+};
+
+GdnForm gdn_form(std::string_view variant) {
+    if (variant.empty() || variant == "reg") return {cpu::GdnVariant::reg, HeadOrder::grouped};
+    if (variant == "ref") return {cpu::GdnVariant::ref, HeadOrder::grouped};
+    if (variant == "reg-tiled") return {cpu::GdnVariant::reg, HeadOrder::tiled};
+    if (variant == "ref-tiled") return {cpu::GdnVariant::ref, HeadOrder::tiled};
+    fail(KESTREL_UNSUPPORTED,
+         "gdn_delta has no variant \"" + std::string(variant) + "\"; it has reg (default), ref, reg-tiled and ref-tiled");
 }
 
 void run_gdn_delta(std::string_view variant, std::span<const kestrel_tensor> in, std::span<kestrel_tensor> out) {
@@ -78,12 +77,12 @@ void run_gdn_delta(std::string_view variant, std::span<const kestrel_tensor> in,
     if (__builtin_mul_overflow(heads * kd, vd, &elements) || elements > SIZE_MAX / sizeof(float)) {
         bad_argument("gdn_delta: the state is absurdly large");
     }
-    const cpu::GdnVariant chosen = gdn_variant(variant);
+    const GdnForm form = gdn_form(variant);
     std::vector<float> alpha(heads);
     for (std::size_t h = 0; h < heads; ++h) alpha[h] = static_cast<float>(std::exp(static_cast<double>(in[4].data[h])));
     std::memmove(out[0].data, in[0].data, elements * sizeof(float));
     cpu::ThreadPool pool(1);
-    cpu::gdn_delta(pool, cpu::kernels(), chosen,
+    cpu::gdn_delta(pool, cpu::kernels(), form.variant,
                    {.state = out[0].data,
                     .q = in[1].data,
                     .k = in[2].data,
@@ -94,7 +93,8 @@ void run_gdn_delta(std::string_view variant, std::span<const kestrel_tensor> in,
                     .heads = heads,
                     .k_heads = k_heads,
                     .kd = kd,
-                    .vd = vd});
+                    .vd = vd,
+                    .order = form.order});
 }
 
 void run_f32_gemv2(std::string_view variant, std::span<const kestrel_tensor> in, std::span<kestrel_tensor> out) {

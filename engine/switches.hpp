@@ -1,27 +1,44 @@
 // Runtime switches: what may be set, and what an engine runs with.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "engine/abi.h"
 #include "engine/cpu/ops.hpp"
+#include "engine/model_source.hpp"
 
 namespace kestrel {
 
-// The only switch: which k_gdn_delta runs. Values in order: the default first.
+// In the order of switch_descriptions().
+enum class Switch : std::uint8_t { gdn_delta, weights };
+inline constexpr std::size_t switch_count = 2;
+
 struct SwitchDescription {
     const char* name;
-    std::span<const char* const> values;
+    std::span<const char* const> values;  // the default first
     const char* description;
 };
 [[nodiscard]] std::span<const SwitchDescription> switch_descriptions();
 
-// The value's spelling.
-[[nodiscard]] const char* name_of(cpu::GdnVariant variant);
+// One value of each switch.
+class SwitchValues {
+  public:
+    [[nodiscard]] cpu::GdnVariant gdn() const { return static_cast<cpu::GdnVariant>(at(Switch::gdn_delta)); }
+    [[nodiscard]] WeightFormat weights() const { return static_cast<WeightFormat>(at(Switch::weights)); }
+    // The value's spelling; `index` as in switch_descriptions().
+    [[nodiscard]] const char* name(std::size_t index) const { return switch_descriptions()[index].values[values_[index]]; }
+    void set(std::size_t index, std::size_t value) { values_[index] = value; }
 
-// From a switch list (null: from the environment, where only the exact text "ref" selects ref). Throws EngineError
+  private:
+    [[nodiscard]] std::size_t at(Switch which) const { return values_[static_cast<std::size_t>(which)]; }
+    std::array<std::size_t, switch_count> values_{};
+};
+
+// From a switch list (null: from the environment, where everything but the exact text of a value is the default). Throws EngineError
 // (KESTREL_BAD_SWITCH) naming what is legal, KESTREL_BAD_ARGUMENT for null names or values.
-[[nodiscard]] cpu::GdnVariant read_switches(const kestrel_switch* list, std::size_t count);
+[[nodiscard]] SwitchValues read_switches(const kestrel_switch* list, std::size_t count);
 
 }  // namespace kestrel

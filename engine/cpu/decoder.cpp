@@ -20,7 +20,8 @@ double softplus(double x) {
 
 }  // namespace
 
-Decoder::Decoder(ModelDims dims, const WeightLayout& weight_layout, const float* weights, float* workspace, const DecoderOptions& options)
+Decoder::Decoder(ModelDims dims, const WeightLayout& weight_layout, const std::byte* weights, float* workspace,
+                 const DecoderOptions& options)
     : dims_(std::move(dims)),
       options_(options),
       layout_(dims_, options.max_positions),
@@ -35,11 +36,6 @@ Decoder::Decoder(ModelDims dims, const WeightLayout& weight_layout, const float*
     }
     std::array<std::uint32_t, 2> count{};
     for (const bool full : dims_.full_attention) number_in_kind_.push_back(count[full ? 1 : 0]++);
-    for (std::uint32_t layer = 0; layer < dims_.layers(); ++layer) {
-        if (dims_.full_attention[layer]) continue;
-        const float* a_log = weight(layer, Role::a_log);
-        for (std::uint32_t h = 0; h < dims_.v_heads; ++h) decay_rate_.push_back(-std::exp(static_cast<double>(a_log[h])));
-    }
     const std::uint32_t pairs = dims_.rotary_dim / 2;
     for (std::uint32_t i = 0; i < pairs; ++i) {
         inverse_frequency_.push_back(std::pow(dims_.rope_theta, -2.0 * i / dims_.rotary_dim));
@@ -65,8 +61,9 @@ std::int32_t Decoder::decode(std::int32_t token) {
     }
     set_rotation();
     float* hidden = piece(layout_.hidden);
-    const float* embedding = weight(0, Role::embed) + std::size_t{dims_.hidden} * static_cast<std::size_t>(token);
-    std::copy(embedding, embedding + dims_.hidden, hidden);
+    const StoredTensor embed = matrix(0, Role::embed);
+    const std::size_t row_bytes = bytes_of(info_of(embed.type), dims_.hidden);
+    dequantise(embed.type, embed.data + row_bytes * static_cast<std::size_t>(token), {hidden, dims_.hidden});
     const auto eps = static_cast<float>(dims_.rms_eps);
     for (std::uint32_t layer = 0; layer < dims_.layers(); ++layer) {
         kernel_.rms_norm(hidden, weight(layer, Role::input_norm), dims_.hidden, eps, piece(layout_.normed));
@@ -81,7 +78,7 @@ std::int32_t Decoder::decode(std::int32_t token) {
         kernel_.add(hidden, piece(layout_.projected), dims_.hidden);
     }
     kernel_.rms_norm(hidden, weight(0, Role::final_norm), dims_.hidden, eps, piece(layout_.final_norm));
-    const Projection head[] = {{weight(0, Role::head), piece(layout_.logits), dims_.vocab}};
+    const Projection head[] = {{matrix(0, Role::head), piece(layout_.logits), dims_.vocab}};
     project(pool_, kernel_, head, piece(layout_.final_norm), dims_.hidden);
     ++position_;
     has_output_ = true;
@@ -101,16 +98,17 @@ GdnDelta Decoder::delta_step(std::uint32_t layer) const {
             .heads = dims_.v_heads,
             .k_heads = dims_.k_heads,
             .kd = dims_.k_dim,
-            .vd = dims_.v_dim};
+            .vd = dims_.v_dim,
+            .order = dims_.head_order};
 }
 
-// From the projections b and a to beta = sigmoid(b) and the decay exp(-exp(A_log) softplus(a + dt_bias)). A few numbers per
+// From the projections b and a to beta = sigmoid(b) and the decay exp(decay_rate softplus(a + dt_bias)). A few numbers per
 // layer, so the library's double functions are affordable; rounding to f32 hides the last-bit differences between its versions.
 void Decoder::gdn_gates(std::uint32_t layer) {
     float* alpha = piece(layout_.alpha);
     kernel_.sigmoid(piece(layout_.beta), dims_.v_heads);
     const float* dt_bias = weight(layer, Role::dt_bias);
-    const double* rate = decay_rate_.data() + std::size_t{number_in_kind_[layer]} * dims_.v_heads;
+    const float* rate = weight(layer, Role::decay_rate);
     for (std::uint32_t h = 0; h < dims_.v_heads; ++h) {
         alpha[h] = static_cast<float>(std::exp(rate[h] * softplus(static_cast<double>(alpha[h]) + dt_bias[h])));
     }
@@ -120,9 +118,9 @@ void Decoder::gdn_layer(std::uint32_t layer) {
     const float* x = piece(layout_.normed);
     float* mixed = piece(layout_.mixed);
     project_convolved(
-        pool_, kernel_, {weight(layer, Role::qkv), mixed, dims_.conv_channels()},
+        pool_, kernel_, {matrix(layer, Role::qkv), mixed, dims_.conv_channels()},
         {piece(layout_.conv_state) + number_in_kind_[layer] * layout_.conv_state_stride, weight(layer, Role::conv), dims_.conv_taps},
-        {weight(layer, Role::z), piece(layout_.z), dims_.value_width()}, x, dims_.hidden);
+        {matrix(layer, Role::z), piece(layout_.z), dims_.value_width()}, x, dims_.hidden);
     f32_gemv_pair(pool_, kernel_, weight(layer, Role::beta), weight(layer, Role::alpha), x, dims_.v_heads, dims_.hidden,
                   piece(layout_.beta), piece(layout_.alpha));
     gdn_gates(layer);
@@ -140,7 +138,7 @@ void Decoder::gdn_layer(std::uint32_t layer) {
         kernel_.gated_rms_norm(head, weight(layer, Role::gated_norm), piece(layout_.z) + std::size_t{h} * dims_.v_dim, dims_.v_dim,
                                static_cast<float>(dims_.rms_eps), head);
     }
-    const Projection down[] = {{weight(layer, Role::gdn_out), piece(layout_.projected), dims_.hidden}};
+    const Projection down[] = {{matrix(layer, Role::gdn_out), piece(layout_.projected), dims_.hidden}};
     project(pool_, kernel_, down, out, dims_.value_width());
 }
 
@@ -167,9 +165,9 @@ void Decoder::attention_layer(std::uint32_t layer) {
     const std::size_t dim = dims_.head_dim;
     const auto eps = static_cast<float>(dims_.rms_eps);
     float* q_and_gate = piece(layout_.q_and_gate);
-    const Projection in[] = {{weight(layer, Role::q), q_and_gate, 2 * dims_.heads * dim},
-                             {weight(layer, Role::k), piece(layout_.k), dims_.kv_heads * dim},
-                             {weight(layer, Role::v), piece(layout_.v), dims_.kv_heads * dim}};
+    const Projection in[] = {{matrix(layer, Role::q), q_and_gate, 2 * dims_.heads * dim},
+                             {matrix(layer, Role::k), piece(layout_.k), dims_.kv_heads * dim},
+                             {matrix(layer, Role::v), piece(layout_.v), dims_.kv_heads * dim}};
     project(pool_, kernel_, in, piece(layout_.normed), dims_.hidden);
 
     float* q = piece(layout_.q);
@@ -201,15 +199,15 @@ void Decoder::attention_layer(std::uint32_t layer) {
     for (std::uint32_t h = 0; h < dims_.heads; ++h) {
         kernel_.sigmoid_mul(out + h * dim, q_and_gate + (2 * h + 1) * dim, dim);
     }
-    const Projection down[] = {{weight(layer, Role::attention_out), piece(layout_.projected), dims_.hidden}};
+    const Projection down[] = {{matrix(layer, Role::attention_out), piece(layout_.projected), dims_.hidden}};
     project(pool_, kernel_, down, out, dims_.heads * dim);
 }
 
 void Decoder::mlp(std::uint32_t layer) {
     float* act = piece(layout_.act);
-    project_gated(pool_, kernel_, weight(layer, Role::gate), weight(layer, Role::up), piece(layout_.normed), dims_.intermediate,
+    project_gated(pool_, kernel_, matrix(layer, Role::gate), matrix(layer, Role::up), piece(layout_.normed), dims_.intermediate,
                   dims_.hidden, act, piece(layout_.up));
-    const Projection down[] = {{weight(layer, Role::down), piece(layout_.projected), dims_.hidden}};
+    const Projection down[] = {{matrix(layer, Role::down), piece(layout_.projected), dims_.hidden}};
     project(pool_, kernel_, down, act, dims_.intermediate);
 }
 
