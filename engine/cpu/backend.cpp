@@ -25,7 +25,7 @@ constexpr SwitchDescription switches[] = {
 class CpuBackend final : public Backend {
   public:
     explicit CpuBackend(const Opening& o)
-        : decoder_(o.dims, o.layout, reinterpret_cast<const float*>(o.weights), reinterpret_cast<float*>(o.workspace),
+        : decoder_(o.dims, o.layout, o.weights, reinterpret_cast<float*>(o.workspace),
                    {.threads = o.threads, .max_positions = o.max_positions, .gdn = gdn_delta_variants[o.switches.at(0)]}) {}
 
     void reset() override { decoder_.reset(); }
@@ -69,7 +69,8 @@ void run_gdn_delta(const GdnDeltaCall& call) {
                .heads = call.heads,
                .k_heads = call.k_heads,
                .kd = call.kd,
-               .vd = call.vd});
+               .vd = call.vd,
+               .order = call.order});
 }
 
 void run_f32_gemv_pair(const GemvPairCall& call) {
@@ -113,11 +114,8 @@ void run_attention(const AttentionCall& call) {
     kernels().sigmoid_mul(call.out, call.gate, call.heads * call.dim);
 }
 
-// The kernel adds the 1 that a checkpoint's zero-centred weights lack.
 void run_rms_norm(const RmsNormCall& call) {
-    std::vector<float> w(call.w, call.w + call.n);
-    for (float& value : w) value -= 1.0F;
-    kernels().rms_norm(call.x, w.data(), call.n, call.eps, call.y);
+    kernels().rms_norm(call.x, call.w, call.n, call.eps, call.y);
 }
 
 void run_conv_silu(const ConvSiluCall& call) {
