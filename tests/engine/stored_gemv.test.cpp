@@ -18,7 +18,7 @@ namespace {
 std::vector<const Kernels*> tables() {
     std::vector<const Kernels*> all{&base::table()};
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) all.push_back(&avx2::table());
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) all.push_back(&avx2::table());
     if (__builtin_cpu_supports("avx512f")) all.push_back(&avx512::table());
 #endif
     return all;
@@ -86,9 +86,9 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// The product, the n / 16 additions to a lane, the tree's four and the n mod 16 after it round in turn, each by at most u = 2^-24 of its
-// result: |error| <= gamma_k sum |a| |x|, gamma_k = k u / (1 - k u), k = n / 16 + n mod 16 + 5. One more for the reference, whose own
-// error is below n 2^-53. Where a product is subnormal it loses up to 2^-150 instead.
+// The n / 16 additions to a lane, the tree's four, a product after it and its n mod 16 additions round in turn, each by at most u = 2^-24
+// of its result: |error| <= gamma_k sum |a| |x|, gamma_k = k u / (1 - k u), k = n / 16 + n mod 16 + 5. One more for the reference, whose
+// own error is below n 2^-53. Where a product is subnormal it loses up to 2^-150 instead.
 double error_bound(std::size_t n, double magnitudes) {
     const double k = static_cast<double>(n / 16 + n % 16 + 6);
     return k * 0x1p-24 / (1.0 - k * 0x1p-24) * magnitudes + static_cast<double>(n) * 0x1p-150;
@@ -151,5 +151,31 @@ TEST_CASE("a product writes only the rows it was asked for", "[engine][kernels][
         std::vector<float> y(12, 7.0F);
         kernels->gemv_rows(a.stored, x.data(), 256, y.data(), 3, 9);
         for (const std::size_t r : {0U, 1U, 2U, 9U, 10U, 11U}) CHECK(y[r] == 7.0F);
+    }
+}
+
+// Sums so near the middle of two f32 numbers that an intermediate rounding to double decides wrongly.
+TEST_CASE("a product is added with one rounding", "[engine][kernels][gemv]") {
+    struct Sum {
+        float a, b, c, expected;
+    };
+    // (1 + e)(1 - e) = 1 - 2^-46 for e = 2^-23, and (2^23 - 2^12 + 1)(2^23 + 2^12 + 1) = 2^46 + 1.
+    constexpr float e = 0x1p-23F;
+    constexpr float small = 8388608.0F - 4096.0F + 1.0F;
+    constexpr float large = 8388608.0F + 4096.0F + 1.0F;
+    const float sign = GENERATE(1.0F, -1.0F);
+    for (const Sum& s : {Sum{(1 + e) * 0x1p-24F, 1 - e, 1 + e, 1 + e}, Sum{small * 0x1p-46F, large * 0x1p-24F, 1, 1 + e},
+                         Sum{-(1 + e) * 0x1p-25F, 1 - e, 1, 1}, Sum{-small * 0x1p-46F, large * 0x1p-25F, 1, 1 - e / 2}}) {
+        std::vector<float> a(32);
+        std::vector<float> x(32);
+        a[0] = sign * s.c;  // the first of lane 0
+        x[0] = 1;
+        a[16] = sign * s.a;  // the second
+        x[16] = s.b;
+        REQUIRE(std::fma(a[16], x[16], a[0]) == sign * s.expected);
+        for (const Kernels* kernels : tables()) {
+            INFO(kernels->name);
+            CHECK(multiply(*kernels, {reinterpret_cast<const std::byte*>(a.data()), TensorType::f32}, x, 1)[0] == sign * s.expected);
+        }
     }
 }
