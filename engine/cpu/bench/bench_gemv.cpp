@@ -1,7 +1,7 @@
 // How near the matrix-vector kernels come to the speed of memory. Prints the bandwidth of reading alone, then for each type and number of
 // threads the bytes of weights per second, their share of that bandwidth, and the time per row. A product goes through matrices that
-// together are larger than a cache; each figure is of the fastest matrix, and reading and products take turns, because other work on
-// the machine only ever makes them slower.
+// together are larger than a cache. Each figure is a median over matrices and passes, and reading and products take turns: other work on
+// the machine interrupts few of them, and slows both down alike.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <new>
 #include <random>
@@ -137,21 +136,24 @@ Streamed matrices_of(TensorType type, const Options& options, std::byte* memory,
     return streamed;
 }
 
-// Seconds of the fastest matrix.
-double best_product(ThreadPool& pool, const Streamed& streamed, const Options& options, const float* x, float* y) {
-    double best = std::numeric_limits<double>::infinity();
+// Adds the seconds of every product.
+void time_products(ThreadPool& pool, const Streamed& streamed, const Options& options, const float* x, float* y,
+                   std::vector<double>& seconds) {
     for (const StoredTensor& matrix : streamed.matrices) {
         const Projection projection[] = {{matrix, y, options.rows}};
-        best = std::min(best, seconds_of([&] { project(pool, kernels(), projection, x, options.cols); }));
+        seconds.push_back(seconds_of([&] { project(pool, kernels(), projection, x, options.cols); }));
     }
-    return best;
 }
 
 // The same for reading alone, in pieces of the matrices' size.
-double best_reading(ThreadPool& pool, const Streamed& streamed) {
-    double best = std::numeric_limits<double>::infinity();
-    for (const StoredTensor& matrix : streamed.matrices) best = std::min(best, read_once(pool, matrix.data, streamed.each));
-    return best;
+void time_reading(ThreadPool& pool, const Streamed& streamed, std::vector<double>& seconds) {
+    for (const StoredTensor& matrix : streamed.matrices) seconds.push_back(read_once(pool, matrix.data, streamed.each));
+}
+
+double median(std::vector<double>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
 }
 
 void measure(const Options& options) {
@@ -162,7 +164,7 @@ void measure(const Options& options) {
     std::mt19937 random(2);
     for (float& value : x) value = static_cast<float>(random()) * 0x1p-31F - 1.0F;
     std::vector<float> y(options.rows);
-    std::printf("kernels %s, %zu x %zu, %zu MiB of matrices in rotation, fastest of %u passes; GB are 1e9 bytes\n", kernels().name,
+    std::printf("kernels %s, %zu x %zu, %zu MiB of matrices in rotation, median of %u passes; GB are 1e9 bytes\n", kernels().name,
                 options.rows, options.cols, capacity >> 20U, options.repetitions);
     std::printf("%-6s %7s %9s %9s %6s %9s\n", "type", "threads", "read GB/s", "GEMV GB/s", "share", "ns/row");
     for (const std::string& name : options.types) {
@@ -170,12 +172,14 @@ void measure(const Options& options) {
         const Streamed streamed = matrices_of(type, options, memory.get(), capacity);
         for (const std::uint32_t threads : options.threads) {
             ThreadPool pool(threads);
-            double reading = std::numeric_limits<double>::infinity();
-            double multiplying = reading;
+            std::vector<double> readings;
+            std::vector<double> products;
             for (unsigned i = 0; i < options.repetitions; ++i) {
-                reading = std::min(reading, best_reading(pool, streamed));
-                multiplying = std::min(multiplying, best_product(pool, streamed, options, x.data(), y.data()));
+                time_reading(pool, streamed, readings);
+                time_products(pool, streamed, options, x.data(), y.data(), products);
             }
+            const double reading = median(readings);
+            const double multiplying = median(products);
             const double read_rate = static_cast<double>(streamed.each) / reading * 1e-9;
             const double rate = static_cast<double>(streamed.each) / multiplying * 1e-9;
             std::printf("%-6s %7u %9.2f %9.2f %5.0f%% %9.1f\n", name.c_str(), threads, read_rate, rate, 100.0 * rate / read_rate,
