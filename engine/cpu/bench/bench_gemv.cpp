@@ -50,7 +50,7 @@ double seconds_of(const Work& work) {
 }
 
 // Reads everything with vectors of the widest kind that the processor loads, as a product reads rows: four streams at a time, fetched
-// ahead. One stream alone was a fifth slower.
+// ahead.
 #if defined(__x86_64__)
 __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
