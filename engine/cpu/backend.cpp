@@ -78,11 +78,8 @@ void run_f32_gemv_pair(const GemvPairCall& call) {
 }
 
 void run_q_gemv(const QuantisedGemvCall& call) {
-    if (call.a.type != TensorType::f32) {
-        fail(KESTREL_UNSUPPORTED, "q_gemv: this engine multiplies f32 matrices only, not " + std::string(info_of(call.a.type).name));
-    }
     ThreadPool pool(1);
-    const Projection one[] = {{call.a.f32(), call.y, call.rows}};
+    const Projection one[] = {{call.a, call.y, call.rows}};
     project(pool, kernels(), one, call.x, call.cols);
 }
 
