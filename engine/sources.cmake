@@ -1,5 +1,6 @@
-# Sources of the CPU engine, relative to this folder. The build adds the assembler file with the manifest.
-set(KESTREL_CPU_SOURCES
+# Sources of the engine libraries, relative to this folder: what all share, then each backend's. The build adds the assembler file with
+# the manifest.
+set(KESTREL_COMMON_SOURCES
     abi.cpp
     digest.cpp
     engine.cpp
@@ -16,6 +17,7 @@ set(KESTREL_CPU_SOURCES
     model_config.cpp
     model_source.cpp
     operators.cpp
+    quantise.cpp
     safetensors.cpp
     switches.cpp
     synthetic.cpp
@@ -24,6 +26,11 @@ set(KESTREL_CPU_SOURCES
     tensor_type.cpp
     text.cpp
     weights.cpp
+    cpu/thread_pool.cpp) # synthetic weights are made on the host, whatever decodes
+
+set(KESTREL_CPU_SOURCES
+    ${KESTREL_COMMON_SOURCES}
+    cpu/backend.cpp
     cpu/decoder.cpp
     cpu/decoder_state.cpp
     cpu/kernels.cpp
@@ -31,5 +38,12 @@ set(KESTREL_CPU_SOURCES
     cpu/kernels_avx512.cpp
     cpu/kernels_base.cpp
     cpu/ops.cpp
-    cpu/thread_pool.cpp
     cpu/workspace.cpp)
+
+set(KESTREL_TRUTH_SOURCES
+    ${KESTREL_COMMON_SOURCES}
+    truth/backend.cpp
+    truth/decoder.cpp
+    truth/rounded_steps.cpp
+    truth/sequence.cpp
+    truth/steps.cpp)

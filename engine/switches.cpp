@@ -1,7 +1,7 @@
 #include "engine/switches.hpp"
 
+#include <algorithm>
 #include <cstdlib>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,73 +10,62 @@
 namespace kestrel {
 namespace {
 
-// In the order of GdnVariant and WeightFormat.
-constexpr const char* gdn_delta_values[] = {"reg", "ref"};
-constexpr const char* weights_values[] = {"stored", "q4_0"};
+constexpr std::size_t not_given = SIZE_MAX;
 
-constexpr SwitchDescription descriptions[switch_count] = {
-    {"VLLM_CUDA_GDN_DELTA", gdn_delta_values,
-     "how the recurrent state is updated: reg keeps a tile beside the processor (k_gdn_delta_reg), ref re-reads memory (k_gdn_delta)"},
-    {"KESTREL_WEIGHTS", weights_values,
-     "how matrices are held: stored as the model has them, q4_0 quantised when loaded (those that are quantised already stay)"},
-};
-
-// Nothing if it is not one.
-std::optional<std::size_t> value_named(const SwitchDescription& description, std::string_view text) {
-    for (std::size_t i = 0; i < description.values.size(); ++i) {
-        if (text == description.values[i]) return i;
-    }
-    return std::nullopt;
+std::string legal_names(std::span<const SwitchDescription> switches) {
+    if (switches.empty()) return "this engine has none";
+    std::string names = "this engine has: ";
+    for (std::size_t i = 0; i < switches.size(); ++i) names += (i > 0 ? ", " : "") + std::string(switches[i].name);
+    return names;
 }
 
-std::size_t switch_named(std::string_view name) {
-    std::string names;
-    for (std::size_t i = 0; i < switch_count; ++i) {
-        if (name == descriptions[i].name) return i;
-        names += (i == 0 ? "" : ", ") + std::string(descriptions[i].name);
-    }
-    fail(KESTREL_BAD_SWITCH, "unknown switch \"" + std::string(name) + "\"; this engine has: " + names);
-}
-
-std::size_t legal_value(const SwitchDescription& description, std::string_view text) {
-    const std::optional<std::size_t> value = value_named(description, text);
-    if (value) return *value;
-    std::string legal;
-    for (const char* one : description.values) legal += (legal.empty() ? std::string(one) + " (default)" : ", " + std::string(one));
-    fail(KESTREL_BAD_SWITCH,
-         "switch " + std::string(description.name) + ": illegal value \"" + std::string(text) + "\"; legal are: " + legal);
-}
-
-SwitchValues from_environment() {
-    SwitchValues values;
-    for (std::size_t i = 0; i < switch_count; ++i) {
-        const char* text = std::getenv(descriptions[i].name);
-        if (text != nullptr) values.set(i, value_named(descriptions[i], text).value_or(0));
-    }
+std::string legal_values(const SwitchDescription& one) {
+    std::string values;
+    for (std::size_t i = 0; i < one.values.size(); ++i)
+        values += (i == 0 ? "" : ", ") + std::string(one.values[i]) + (i == 0 ? " (default)" : "");
     return values;
+}
+
+// The index of a legal value, or the number of values.
+std::size_t index_of(const SwitchDescription& one, std::string_view value) {
+    const auto found = std::find_if(one.values.begin(), one.values.end(), [&](const char* legal) { return value == legal; });
+    return static_cast<std::size_t>(found - one.values.begin());
+}
+
+SwitchValues from_environment(std::span<const SwitchDescription> switches) {
+    SwitchValues chosen;
+    for (const SwitchDescription& one : switches) {
+        const char* value = std::getenv(one.name);
+        const std::size_t index = value != nullptr ? index_of(one, value) : 0;
+        chosen.push_back(index < one.values.size() ? index : 0);
+    }
+    return chosen;
 }
 
 }  // namespace
 
-std::span<const SwitchDescription> switch_descriptions() {
-    return descriptions;
-}
-
-SwitchValues read_switches(const kestrel_switch* list, std::size_t count) {
+SwitchValues read_switches(std::span<const SwitchDescription> switches, const kestrel_switch* list, std::size_t count) {
     if (list == nullptr) {
         if (count != 0) bad_argument("a switch list of " + std::to_string(count) + " entries is null");
-        return from_environment();
+        return from_environment(switches);
     }
-    SwitchValues values;
-    std::array<bool, switch_count> given{};
+    SwitchValues chosen(switches.size(), not_given);
     for (const kestrel_switch& entry : std::span(list, count)) {
         if (entry.name == nullptr || entry.value == nullptr) bad_argument("a switch has a null name or value");
-        const std::size_t which = switch_named(entry.name);
-        values.set(which, legal_value(descriptions[which], entry.value));
-        if (given[which]) fail(KESTREL_BAD_SWITCH, "switch " + std::string(entry.name) + " is given twice");
-        given[which] = true;
+        const std::string name = entry.name;
+        const auto known = std::find_if(switches.begin(), switches.end(), [&](const SwitchDescription& one) { return name == one.name; });
+        if (known == switches.end()) fail(KESTREL_BAD_SWITCH, "unknown switch \"" + name + "\"; " + legal_names(switches));
+        const std::size_t index = index_of(*known, entry.value);
+        if (index == known->values.size()) {
+            fail(KESTREL_BAD_SWITCH,
+                 "switch " + name + ": illegal value \"" + std::string(entry.value) + "\"; legal are: " + legal_values(*known));
+        }
+        std::size_t& slot = chosen[static_cast<std::size_t>(known - switches.begin())];
+        if (slot != not_given) fail(KESTREL_BAD_SWITCH, "switch " + name + " is given twice");
+        slot = index;
     }
-    return values;
+    std::replace(chosen.begin(), chosen.end(), not_given, std::size_t{0});
+    return chosen;
 }
 
 }  // namespace kestrel

@@ -17,17 +17,6 @@ namespace {
 
 constexpr std::size_t floats_per_line = 16;
 
-// Kernels::gemv_rows for any type: a row at a time is widened.
-void gemv_rows(const Kernels& kernel, const StoredTensor& a, const float* x, std::size_t cols, float* y, std::size_t first,
-               std::size_t last) {
-    if (a.type == TensorType::f32) return kernel.gemv_rows(a.f32(), x, cols, y, first, last);
-    std::vector<float> row(cols);
-    for (std::size_t r = first; r < last; ++r) {
-        dequantise(a.type, a.data + r * bytes_of(info_of(a.type), cols), row);
-        kernel.gemv_rows(row.data(), x, cols, y + r, 0, 1);
-    }
-}
-
 }  // namespace
 
 void project(ThreadPool& pool, const Kernels& kernel, std::span<const Projection> projections, const float* x, std::size_t cols) {
@@ -39,7 +28,7 @@ void project(ThreadPool& pool, const Kernels& kernel, std::span<const Projection
         for (const Projection& p : projections) {
             const std::size_t first = std::max(mine.first, begin);
             const std::size_t last = std::min(mine.last, begin + p.rows);
-            if (first < last) gemv_rows(kernel, p.a, x, cols, p.y, first - begin, last - begin);
+            if (first < last) kernel.gemv_rows(p.a, x, cols, p.y, first - begin, last - begin);
             begin += p.rows;
         }
     });
@@ -50,10 +39,10 @@ void project_convolved(ThreadPool& pool, const Kernels& kernel, const Projection
                        const Projection& z, const float* x, std::size_t cols) {
     pool.run([&](std::size_t part, std::size_t parts) {
         const Range channels = share_of(mixed.rows, floats_per_line, part, parts);
-        gemv_rows(kernel, mixed.a, x, cols, mixed.y, channels.first, channels.last);
+        kernel.gemv_rows(mixed.a, x, cols, mixed.y, channels.first, channels.last);
         kernel.conv_silu(convolution.state, convolution.w, mixed.y, mixed.rows, convolution.taps, mixed.y, channels.first, channels.last);
         const Range rows = share_of(z.rows, floats_per_line, part, parts);
-        gemv_rows(kernel, z.a, x, cols, z.y, rows.first, rows.last);
+        kernel.gemv_rows(z.a, x, cols, z.y, rows.first, rows.last);
     });
 }
 
@@ -61,8 +50,8 @@ void project_gated(ThreadPool& pool, const Kernels& kernel, const StoredTensor& 
                    std::size_t rows, std::size_t cols, float* act, float* up_out) {
     pool.run([&](std::size_t part, std::size_t parts) {
         const Range mine = share_of(rows, floats_per_line, part, parts);
-        gemv_rows(kernel, gate, x, cols, act, mine.first, mine.last);
-        gemv_rows(kernel, up, x, cols, up_out, mine.first, mine.last);
+        kernel.gemv_rows(gate, x, cols, act, mine.first, mine.last);
+        kernel.gemv_rows(up, x, cols, up_out, mine.first, mine.last);
         kernel.silu_mul(act + mine.first, up_out + mine.first, mine.last - mine.first);
     });
 }

@@ -12,7 +12,7 @@ namespace kestrel::cpu {
 
 enum class GdnVariant { reg, ref };
 
-// y[rows] = a[rows][cols] x.
+// y[rows] = a[rows][cols] x; see Kernels::gemv_rows for cols.
 struct Projection {
     StoredTensor a;
     float* y;
