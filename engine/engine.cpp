@@ -53,6 +53,11 @@ MemoryBlock workspace_block(const kestrel_open_args& args, const ModelSource& so
     return backend_library().allocate(bytes, "state, cache and scratch of " + source.path.string());
 }
 
+std::byte* lent_weights(const kestrel_open_args& args, const WeightLayout& layout) {
+    if (args.weights == nullptr) bad_argument("no weights memory is lent");
+    return lent(args.weights, args.weights_bytes, weights_bytes(layout), "weights").data();
+}
+
 SwitchValues switches_of(const kestrel_open_args& args) {
     return read_switches(engine_switches(), args.switches, args.switch_count);
 }
@@ -61,17 +66,11 @@ WeightLayout layout_for(const ModelSource& source, const SwitchValues& switches)
     return layout_of(source, static_cast<WeightFormat>(switches.back()));
 }
 
-std::byte* lent_weights(const kestrel_open_args& args, const WeightLayout& layout) {
-    if (args.weights == nullptr) bad_argument("no weights memory is lent");
-    return lent(args.weights, args.weights_bytes, weights_bytes(layout), "weights").data();
-}
-
 }  // namespace
 
 std::span<const SwitchDescription> engine_switches() {
     static const std::vector<SwitchDescription> all = [] {
-        const auto own = backend_library().switches;
-        std::vector<SwitchDescription> switches(own.begin(), own.end());
+        std::vector<SwitchDescription> switches(backend_library().switches.begin(), backend_library().switches.end());
         switches.push_back(weights_switch());
         return switches;
     }();
@@ -144,8 +143,8 @@ kestrel_engine::kestrel_engine(const kestrel_open_args& args, const kestrel::Mod
 }
 
 const char* kestrel_engine::effective_switch(std::size_t index) const {
-    if (index + 1 < switches_.size()) return backend_->effective_switch(index);
-    return kestrel::weights_switch().values[switches_.back()];
+    const bool own = index + 1 < switches_.size();
+    return own ? backend_->effective_switch(index) : kestrel::weights_switch().values[switches_.back()];
 }
 
 kestrel_model_info kestrel_engine::info() const {

@@ -10,16 +10,15 @@
 #include "engine/backend.hpp"
 #include "engine/memory.hpp"
 #include "engine/model_source.hpp"
-#include "engine/switches.hpp"
 #include "engine/weights.hpp"
 
 namespace kestrel {
 
+// The backend's switches, and after them KESTREL_WEIGHTS, which all engines have.
+[[nodiscard]] std::span<const SwitchDescription> engine_switches();
+
 // The model named in open arguments (see open_model). Throws EngineError: bad model, unsupported kind of model, bad argument.
 [[nodiscard]] std::unique_ptr<ModelSource> find_model(const kestrel_open_args& args);
-
-// The backend's switches, then the one that all engines have.
-[[nodiscard]] std::span<const SwitchDescription> engine_switches();
 
 // Threads asked for, or as many as the process may run on.
 [[nodiscard]] std::uint32_t threads_of(const kestrel_open_args& args);
@@ -37,8 +36,7 @@ struct kestrel_engine {
     [[nodiscard]] const kestrel::ModelDims& dims() const { return dims_; }
     [[nodiscard]] kestrel::Backend& backend() { return *backend_; }
     [[nodiscard]] const kestrel::Backend& backend() const { return *backend_; }
-
-    // The value that runs; `index` as in engine_switches().
+    // The value of engine_switches()[index] that runs.
     [[nodiscard]] const char* effective_switch(std::size_t index) const;
 
   private:

@@ -44,14 +44,6 @@ SwitchValues from_environment(std::span<const SwitchDescription> switches) {
 
 }  // namespace
 
-const SwitchDescription& weights_switch() {
-    static constexpr const char* values[] = {"stored", "q4_0"};
-    static constexpr SwitchDescription description{
-        "KESTREL_WEIGHTS", values,
-        "how matrices are held: stored as the model has them, q4_0 quantised when loaded (those that are quantised already stay)"};
-    return description;
-}
-
 SwitchValues read_switches(std::span<const SwitchDescription> switches, const kestrel_switch* list, std::size_t count) {
     if (list == nullptr) {
         if (count != 0) bad_argument("a switch list of " + std::to_string(count) + " entries is null");

@@ -16,9 +16,6 @@ struct SwitchDescription {
     const char* description;
 };
 
-// KESTREL_WEIGHTS, which every engine has beside its backend's own: values in the order of WeightFormat (model_source.hpp).
-[[nodiscard]] const SwitchDescription& weights_switch();
-
 // Per switch of an engine, an index into its values.
 using SwitchValues = std::vector<std::size_t>;
 

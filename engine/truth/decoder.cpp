@@ -62,7 +62,8 @@ Vector Decoder::gdn_layer(std::uint32_t layer, In x) {
     const In k = In(convolved).subspan(dims_.key_width(), dims_.key_width());
     const In v = In(convolved).last(dims_.value_width());
 
-    const Gates gates = steps_.gates(b, a, decay_rate(layer), values_of(layer, Role::dt_bias, dims_.v_heads));
+    const Gates gates =
+        steps_.gates(b, a, values_of(layer, Role::decay_rate, dims_.v_heads), values_of(layer, Role::dt_bias, dims_.v_heads));
     const Vector weight = values_of(layer, Role::gated_norm, dims_.v_dim);
     const Out states = piece(layout_.state(layer));
     const std::size_t state_size = std::size_t{dims_.k_dim} * dims_.v_dim;
@@ -97,7 +98,7 @@ Vector Decoder::attention_layer(std::uint32_t layer, In x) {
 }
 
 Vector Decoder::prepared_heads(std::uint32_t layer, Role role, In heads) const {
-    const Vector factor = norm_factor(layer, role, dims_.head_dim);
+    const Vector factor = values_of(layer, role, dims_.head_dim);
     Vector out;
     for (std::size_t first = 0; first < heads.size(); first += dims_.head_dim) {
         const Vector normed = steps_.rms_norm(heads.subspan(first, dims_.head_dim), factor, dims_.rms_eps);
@@ -117,7 +118,7 @@ Vector Decoder::multiply(std::uint32_t layer, Role role, std::size_t rows, In x)
 }
 
 Vector Decoder::norm(std::uint32_t layer, Role role, In x) const {
-    return steps_.rms_norm(x, norm_factor(layer, role, x.size()), dims_.rms_eps);
+    return steps_.rms_norm(x, values_of(layer, role, x.size()), dims_.rms_eps);
 }
 
 StoredTensor Decoder::stored(std::uint32_t layer, Role role) const {
@@ -126,14 +127,6 @@ StoredTensor Decoder::stored(std::uint32_t layer, Role role) const {
 
 Vector Decoder::values_of(std::uint32_t layer, Role role, std::size_t count) const {
     return row_of(stored(layer, role), 0, count);
-}
-
-Vector Decoder::norm_factor(std::uint32_t layer, Role role, std::size_t count) const {
-    return values_of(layer, role, count);
-}
-
-Vector Decoder::decay_rate(std::uint32_t layer) const {
-    return values_of(layer, Role::decay_rate, dims_.v_heads);
 }
 
 }  // namespace kestrel::truth

@@ -70,10 +70,8 @@ class Decoder final : public Backend {
 
     [[nodiscard]] Vector multiply(std::uint32_t layer, Role role, std::size_t rows, In x) const;
     [[nodiscard]] Vector norm(std::uint32_t layer, Role role, In x) const;
-    // The three places that know how a checkpoint's values are held.
+    // The one place that knows how weights are held.
     [[nodiscard]] StoredTensor stored(std::uint32_t layer, Role role) const;
-    [[nodiscard]] Vector norm_factor(std::uint32_t layer, Role role, std::size_t count) const;
-    [[nodiscard]] Vector decay_rate(std::uint32_t layer) const;
     [[nodiscard]] Vector values_of(std::uint32_t layer, Role role, std::size_t count) const;
 
     [[nodiscard]] Out piece(const SequenceLayout::Piece& where) { return {sequence_ + where.offset, where.count}; }
