@@ -5,6 +5,7 @@
 
 #include "runner/record/names.hpp"
 #include "runner/stats/interval.hpp"
+#include "runner/stats/looks.hpp"
 #include "runner/stats/published.hpp"
 
 namespace kestrel {
@@ -70,7 +71,7 @@ bool find_invalid(const Plan& plan, const Evidence& evidence, Verdict& verdict) 
     if (evidence.outputs_vacuous) add(verdict, "VACUOUS", evidence.vacuous_text);
     for (const Finding& guard : evidence.failed_guards) add(verdict, guard.code, guard.sentence);
     const int finished = estimate.candidate.replicates;
-    if (finished < plan.replicates || finished == 0) {
+    if (!is_look(plan, finished)) {
         add(verdict, "INCOMPLETE",
             std::to_string(finished) + " of " + std::to_string(plan.replicates) + " planned replicates are complete");
     }
