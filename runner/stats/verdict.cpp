@@ -69,7 +69,7 @@ bool find_invalid(const Plan& plan, const Evidence& evidence, Verdict& verdict) 
     if (evidence.aborted) add(verdict, "ABORTED", evidence.abort_text.empty() ? "the session did not finish" : evidence.abort_text);
     if (!evidence.outputs_equal) add(verdict, "OUTPUT", evidence.output_text);
     if (evidence.outputs_vacuous) add(verdict, "VACUOUS", evidence.vacuous_text);
-    for (const Finding& guard : evidence.failed_guards) add(verdict, guard.code, guard.sentence);
+    for (const Finding& guard : evidence.failed_guards) add(verdict, guard.code, text_of(guard));
     const int finished = estimate.candidate.replicates;
     if (!is_look(plan, finished)) {
         add(verdict, "INCOMPLETE",
@@ -143,7 +143,7 @@ void apply_tail(Verdict& verdict) {
 void apply_doubts(const Evidence& evidence, double bias, Verdict& verdict) {
     const VerdictKind before = verdict.kind;
     for (const Finding& doubt : evidence.doubts) {
-        add(verdict, doubt.code, doubt.sentence);
+        add(verdict, doubt.code, text_of(doubt));
         verdict.kind = VerdictKind::undecided;
     }
     if (!evidence.without_flagged) return;
@@ -180,8 +180,17 @@ Verdict judge(const Plan& plan, const Estimate& estimate, const Evidence& eviden
     } else {
         judge_times(evidence, verdict);
     }
-    for (const Finding& warning : evidence.warnings) add(verdict, warning.code, warning.sentence);
+    for (const Finding& warning : evidence.warnings) add(verdict, warning.code, text_of(warning));
     return verdict;
+}
+
+bool may_stop(const Plan& plan, const Verdict& verdict) {
+    if (verdict.estimate.candidate.replicates >= plan.replicates) return true;
+    if (verdict.kind == VerdictKind::undecided) return false;
+    const bool by_control = std::any_of(verdict.reasons.begin(), verdict.reasons.end(),
+                                        [](const std::string& reason) { return reason.rfind("CONTROL: ", 0) == 0; });
+    return verdict.kind != VerdictKind::invalid || !by_control ||
+           kind_of(verdict.estimate.candidate, verdict.delta) != VerdictKind::undecided;
 }
 
 ExitCode exit_code_of(VerdictKind kind) {
