@@ -29,9 +29,8 @@ struct Evidence {
 
 // d = ln(base / candidate), > 0 if the candidate is faster; delta = ln(1 + margin). First match wins:
 //   INVALID    aborted; outputs differ (OUTPUT) or are vacuous (VACUOUS); a failed guard; as many replicates as no look has (INCOMPLETE);
-//              the control's interval not wholly inside +-delta (CONTROL)
-//   UNDECIDED  one replicate (PLACEMENT); the control reaches out only by its width, that is, its interval holds 0 and its
-//              centre lies inside (CONTROL_IMPRECISE)
+//              the control's interval excludes 0 and is not wholly inside +-delta (CONTROL)
+//   UNDECIDED  one replicate (PLACEMENT); the control's interval holds 0 but is not wholly inside +-delta (CONTROL_IMPRECISE)
 //   SAME       -delta < lo and hi < delta; a difference that is resolved all the same is a reason (RESOLVED)
 //   FASTER     lo > 0
 //   SLOWER     hi < 0

@@ -41,20 +41,23 @@ bool excludes(const Interval& interval, double value) {
 void run_session(const Row& row, const Plan& plan, Normal& normal, Counts& counts) {
     std::vector<Window> windows;
     windows.reserve(static_cast<std::size_t>(row.replicates * row.super_rounds * 18));
+    std::vector<double> contrasts;
     int measured = 0;
     for (const Look& look : plan.looks) {
         simulate(row.scenario, plan, measured, look.replicates, normal, windows);
         measured = look.replicates;
         const Assessment assessment = assess(plan, windows, clean_outputs());
+        contrasts = assessment.verdict.estimate.replicate_d;
         if (!assessment.may_stop) continue;
         ++counts.verdicts.at(static_cast<std::size_t>(assessment.verdict.kind));
         break;
     }
     counts.replicates += measured;
-    simulate(row.scenario, plan, measured, plan.replicates, normal, windows);
-    Plan fixed = plan;
-    fixed.looks.clear();
-    const Interval all = estimate(fixed, windows).candidate;
+    if (measured < plan.replicates) {
+        simulate(row.scenario, plan, measured, plan.replicates, normal, windows);
+        contrasts = estimate(plan, windows).replicate_d;
+    }
+    const Interval all = t_interval(contrasts, plan.confidence);
     counts.misses += excludes(all, row.scenario.truth()) ? 1 : 0;
     counts.excludes_0 += excludes(all, 0.0) ? 1 : 0;
     ++counts.sessions;
