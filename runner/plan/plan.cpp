@@ -35,14 +35,7 @@ void require_confidence(const char* name, double value) {
 }
 
 void require_output_rule(const std::string& rule) {
-    if (rule == "bit-identical") return;
-    const std::string prefix = "tolerance:";
-    if (rule.rfind(prefix, 0) == 0) {
-        const std::string digits = rule.substr(prefix.size());
-        char* end = nullptr;
-        const double tolerance = std::strtod(digits.c_str(), &end);
-        if (!digits.empty() && *end == '\0' && std::isfinite(tolerance) && tolerance > 0.0 && tolerance < 1.0) return;
-    }
+    if (is_output_rule(rule)) return;
     refuse("The output rule is '" + rule +
            "'. Write 'bit-identical', or 'tolerance:' and a number between 0 and 1 such as tolerance:1e-5.");
 }
@@ -78,6 +71,16 @@ std::vector<ArmOrder> make_load_orders(std::uint64_t seed, int replicates) {
 }
 
 }  // namespace
+
+bool is_output_rule(const std::string& rule) {
+    if (rule == "bit-identical") return true;
+    const std::string prefix = "tolerance:";
+    if (rule.rfind(prefix, 0) != 0) return false;
+    const std::string digits = rule.substr(prefix.size());
+    char* end = nullptr;
+    const double tolerance = std::strtod(digits.c_str(), &end);
+    return !digits.empty() && *end == '\0' && std::isfinite(tolerance) && tolerance > 0.0 && tolerance < 1.0;
+}
 
 Plan make_plan(const PlanRequest& request) {
     validate(request);

@@ -36,6 +36,9 @@ inline constexpr std::int64_t padding_limit_bytes = 2 * 1024 * 1024;  // one lar
 // makes no sense.
 [[nodiscard]] Plan make_plan(const PlanRequest& request);
 
+// "bit-identical", or "tolerance:" and a number above 0 and below 1.
+[[nodiscard]] bool is_output_rule(const std::string& rule);
+
 // `count` tokens, uniform in [0, vocab). Throws Error{usage} unless both are positive.
 [[nodiscard]] std::vector<std::int32_t> teacher_tokens(std::uint64_t seed, int count, int vocab);
 
