@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runner/plan/boundaries.hpp"
+#include "runner/plan/power.hpp"
 #include "runner/record/error.hpp"
-#include "runner/stats/looks.hpp"
-#include "runner/stats/power.hpp"
 
 namespace kestrel {
 namespace {

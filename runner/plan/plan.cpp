@@ -3,10 +3,10 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "runner/plan/boundaries.hpp"
 #include "runner/plan/random.hpp"
 #include "runner/plan/schedule.hpp"
 #include "runner/record/error.hpp"
-#include "runner/stats/looks.hpp"
 
 namespace kestrel {
 namespace {

@@ -32,8 +32,8 @@ inline constexpr std::int64_t padding_limit_bytes = 2 * 1024 * 1024;  // one lar
 
 // The plan of a session, all of it a function of the request: per replicate a load order (each of the six orders once in
 // every six replicates, shuffled), a scratch padding (a multiple of 64 bytes, 0 to 2 MiB) and one balanced sequence for each
-// super-round, and looks every six replicates (looks.hpp). `sha256` is left empty: the caller fills it. Throws Error{usage} if the request
-// makes no sense.
+// super-round, and looks every six replicates (boundaries.hpp). `sha256` is left empty: the caller fills it. Throws Error{usage} if the
+// request makes no sense.
 [[nodiscard]] Plan make_plan(const PlanRequest& request);
 
 // "bit-identical", or "tolerance:" and a number above 0 and below 1.

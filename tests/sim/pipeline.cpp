@@ -5,11 +5,11 @@
 #include <cmath>
 #include <thread>
 
+#include "runner/plan/boundaries.hpp"
 #include "runner/record/names.hpp"
 #include "runner/stats/assess.hpp"
 #include "runner/stats/estimate.hpp"
 #include "runner/stats/interval.hpp"
-#include "runner/stats/looks.hpp"
 #include "runner/stats/summary.hpp"
 
 namespace kestrel::sim {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "runner/plan/boundaries.hpp"
 #include "runner/plan/plan.hpp"
 #include "runner/plan/random.hpp"
 #include "runner/record/json.hpp"

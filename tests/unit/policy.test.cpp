@@ -5,11 +5,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "runner/plan/boundaries.hpp"
 #include "runner/plan/choose.hpp"
 #include "runner/plan/plan.hpp"
+#include "runner/plan/power.hpp"
 #include "runner/record/error.hpp"
-#include "runner/stats/looks.hpp"
-#include "runner/stats/power.hpp"
 #include "tests/sim/pipeline.hpp"
 
 using namespace kestrel;

@@ -1,12 +1,11 @@
-#include "runner/stats/power.hpp"
+#include "runner/plan/power.hpp"
 
 #include <algorithm>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <stdexcept>
-
-#include "runner/stats/interval.hpp"
 
 namespace kestrel {
 namespace {
@@ -24,7 +23,8 @@ double average_over_variance(const Prospect& prospect, Probability probability) 
     const double degrees = static_cast<double>(prospect.replicates - 1);
     const boost::math::chi_squared_distribution<double> chi(degrees);
     const double error = std::max(prospect.sd, 1e-12) / std::sqrt(static_cast<double>(prospect.replicates));
-    const double t = t_critical(prospect.confidence, prospect.replicates - 1);
+    const boost::math::students_t_distribution<double> student(degrees);
+    const double t = boost::math::quantile(boost::math::complement(student, (1.0 - prospect.confidence) / 2.0));
     double sum = 0.0;
     for (int i = 0; i < variance_points; ++i) {
         const double share = (static_cast<double>(i) + 0.5) / variance_points;
