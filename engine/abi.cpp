@@ -10,7 +10,6 @@
 #include "engine/engine.hpp"
 #include "engine/error.hpp"
 #include "engine/operators.hpp"
-#include "engine/switches.hpp"
 
 // The build's manifest: an assembler file that the build writes puts it between these.
 extern "C" __attribute__((visibility("hidden"))) const char kestrel_manifest_begin[];
@@ -114,7 +113,7 @@ kestrel_status info(const kestrel_engine* engine, kestrel_model_info* out) {
 kestrel_status reset(kestrel_engine* engine) {
     return guarded([&] {
         need(engine, "engine");
-        engine->decoder.reset();
+        engine->backend().reset();
     });
 }
 
@@ -122,20 +121,16 @@ kestrel_status decode(kestrel_engine* engine, int32_t token, int32_t* next) {
     return guarded([&] {
         need(engine, "engine");
         need(next, "next");
-        *next = engine->decoder.decode(token);
+        *next = engine->backend().decode(token);
     });
-}
-
-void copy_out(std::span<const float> values, float* out, size_t count, const char* what) {
-    need(out, "out");
-    need_count(count, values.size(), what);
-    std::memcpy(out, values.data(), values.size_bytes());
 }
 
 kestrel_status logits(kestrel_engine* engine, float* out, size_t count) {
     return guarded([&] {
         need(engine, "engine");
-        copy_out(engine->decoder.logits(), out, count, "logits");
+        need(out, "out");
+        need_count(count, engine->dims().vocab, "logits");
+        engine->backend().read_logits({out, count});
     });
 }
 
@@ -171,7 +166,7 @@ kestrel_status state_size(const kestrel_engine* engine, size_t* bytes) {
     return guarded([&] {
         need(engine, "engine");
         need(bytes, "bytes");
-        *bytes = engine->decoder.saved_bytes();
+        *bytes = engine->backend().saved_bytes();
     });
 }
 
@@ -179,8 +174,8 @@ kestrel_status state_save(kestrel_engine* engine, void* out, size_t bytes) {
     return guarded([&] {
         need(engine, "engine");
         need(out, "out");
-        need_count(bytes, engine->decoder.saved_bytes(), "saved state, bytes");
-        engine->decoder.save({static_cast<std::byte*>(out), bytes});
+        need_count(bytes, engine->backend().saved_bytes(), "saved state, bytes");
+        engine->backend().save({static_cast<std::byte*>(out), bytes});
     });
 }
 
@@ -188,53 +183,58 @@ kestrel_status state_restore(kestrel_engine* engine, const void* in, size_t byte
     return guarded([&] {
         need(engine, "engine");
         need(in, "in");
-        need_count(bytes, engine->decoder.saved_bytes(), "saved state, bytes");
-        engine->decoder.restore({static_cast<const std::byte*>(in), bytes});
+        need_count(bytes, engine->backend().saved_bytes(), "saved state, bytes");
+        engine->backend().restore({static_cast<const std::byte*>(in), bytes});
     });
+}
+
+std::size_t readout_count(const ModelDims& dims, kestrel_readout what, std::uint32_t layer) {
+    switch (what) {
+        case KESTREL_READ_HIDDEN:
+        case KESTREL_READ_FINAL_NORM:
+            return dims.hidden;
+        case KESTREL_READ_GDN_STATE:
+            if (layer >= dims.layers()) {
+                bad_argument("layer " + std::to_string(layer) + " of a model of " + std::to_string(dims.layers()));
+            }
+            if (dims.full_attention[layer]) {
+                fail(KESTREL_UNSUPPORTED, "layer " + std::to_string(layer) + " attends fully and has no recurrent state");
+            }
+            return dims.state_elements();
+    }
+    fail(KESTREL_UNSUPPORTED, "no readout " + std::to_string(static_cast<int>(what)));
 }
 
 kestrel_status state_read_size(const kestrel_engine* engine, kestrel_readout what, uint32_t layer, size_t* count) {
     return guarded([&] {
         need(engine, "engine");
         need(count, "count");
-        switch (what) {
-            case KESTREL_READ_HIDDEN:
-            case KESTREL_READ_FINAL_NORM:
-                *count = engine->decoder.dims().hidden;
-                return;
-            case KESTREL_READ_GDN_STATE:
-                *count = engine->decoder.gdn_state(layer).size();
-                return;
-        }
-        fail(KESTREL_UNSUPPORTED, "no readout " + std::to_string(static_cast<int>(what)));
+        *count = readout_count(engine->dims(), what, layer);
     });
 }
 
 kestrel_status state_read(kestrel_engine* engine, kestrel_readout what, uint32_t layer, float* out, size_t count) {
     return guarded([&] {
         need(engine, "engine");
-        switch (what) {
-            case KESTREL_READ_HIDDEN:
-                return copy_out(engine->decoder.hidden(), out, count, "hidden");
-            case KESTREL_READ_FINAL_NORM:
-                return copy_out(engine->decoder.final_norm(), out, count, "final norm");
-            case KESTREL_READ_GDN_STATE:
-                return copy_out(engine->decoder.gdn_state(layer), out, count, "recurrent state");
-        }
-        fail(KESTREL_UNSUPPORTED, "no readout " + std::to_string(static_cast<int>(what)));
+        need(out, "out");
+        need_count(count, readout_count(engine->dims(), what, layer), "readout");
+        const std::span<float> values(out, count);
+        if (what == KESTREL_READ_HIDDEN) return engine->backend().read_hidden(values);
+        if (what == KESTREL_READ_FINAL_NORM) return engine->backend().read_final_norm(values);
+        engine->backend().read_gdn_state(layer, values);
     });
 }
 
 // switches.v1
 
 size_t switches_count() {
-    return switch_descriptions().size();
+    return backend_library().switches.size();
 }
 
 kestrel_status switches_describe(size_t index, kestrel_switch_info* out) {
     return guarded([&] {
         need_struct(out, "out");
-        const auto all = switch_descriptions();
+        const auto all = backend_library().switches;
         if (index >= all.size()) bad_argument("no switch " + std::to_string(index));
         const SwitchDescription& one = all[index];
         give(out, {0, static_cast<std::uint32_t>(one.values.size()), one.name, one.values.data(), one.description});
@@ -245,8 +245,8 @@ kestrel_status switches_effective(const kestrel_engine* engine, size_t index, co
     return guarded([&] {
         need(engine, "engine");
         need(value, "value");
-        if (index >= switch_descriptions().size()) bad_argument("no switch " + std::to_string(index));
-        *value = name_of(engine->decoder.options().gdn);
+        if (index >= backend_library().switches.size()) bad_argument("no switch " + std::to_string(index));
+        *value = engine->backend().effective_switch(index);
     });
 }
 
@@ -259,7 +259,7 @@ kestrel_status operator_run(const char* name, const char* variant, const kestrel
         need(variant, "variant");
         need(inputs, "inputs");
         need(outputs, "outputs");
-        run_operator(name, variant, {inputs, input_count}, {outputs, output_count});
+        run_operator(*backend_library().operators, name, variant, {inputs, input_count}, {outputs, output_count});
     });
 }
 
@@ -275,23 +275,27 @@ const void* capability(const char* name) {
     if (wanted == KESTREL_CAP_STATE) return &state_table;
     if (wanted == KESTREL_CAP_SWITCHES) return &switches_table;
     if (wanted == KESTREL_CAP_OPERATOR) return &operator_table;
-    return nullptr;
+    const auto more = backend_library().capability;
+    return more != nullptr ? more(wanted) : nullptr;
 }
 
-constexpr kestrel_engine_api api{
-    .struct_size = sizeof(kestrel_engine_api),
-    .abi_version = KESTREL_ABI_VERSION,
-    .engine_name = "kestrel_cpu",
-    .manifest = manifest,
-    .last_error = last_error,
-    .open = open,
-    .close = close,
-    .info = info,
-    .reset = reset,
-    .decode = decode,
-    .logits = logits,
-    .capability = capability,
-};
+const kestrel_engine_api& table() {
+    static const kestrel_engine_api api{
+        .struct_size = sizeof(kestrel_engine_api),
+        .abi_version = KESTREL_ABI_VERSION,
+        .engine_name = backend_library().name,
+        .manifest = manifest,
+        .last_error = last_error,
+        .open = open,
+        .close = close,
+        .info = info,
+        .reset = reset,
+        .decode = decode,
+        .logits = logits,
+        .capability = capability,
+    };
+    return api;
+}
 
 }  // namespace
 }  // namespace kestrel
@@ -299,5 +303,5 @@ constexpr kestrel_engine_api api{
 extern "C" __attribute__((visibility("default"))) const kestrel_engine_api* kestrel_engine_entry(uint32_t caller_abi_version);
 
 const kestrel_engine_api* kestrel_engine_entry(uint32_t caller_abi_version) {
-    return caller_abi_version == KESTREL_ABI_VERSION ? &kestrel::api : nullptr;
+    return caller_abi_version == KESTREL_ABI_VERSION ? &kestrel::table() : nullptr;
 }

@@ -12,26 +12,59 @@ namespace {
 
 constexpr std::uint32_t most_threads = 1024;
 
+std::uint64_t weights_bytes(const WeightLayout& layout) {
+    const WeightArrangement* own = backend_library().arrangement;
+    return own != nullptr ? own->bytes(layout) : layout.bytes();
+}
+
+std::string layout_id(const WeightLayout& layout) {
+    const WeightArrangement* own = backend_library().arrangement;
+    return own != nullptr ? own->id(layout) : layout.id();
+}
+
+MemoryBlock lent(void* memory, std::size_t bytes, std::uint64_t needed, const std::string& purpose) {
+    return MemoryBlock::lend(memory, bytes, needed, backend_library().alignment, purpose);
+}
+
+void load_host_block(const ModelSource& source, const WeightLayout& layout, std::uint32_t threads, float* block) {
+    if (source.seed) {
+        cpu::ThreadPool pool(threads);
+        make_synthetic_weights(*source.seed, layout, pool, block);
+    } else {
+        load_hf_weights(source.path, layout, block);
+    }
+}
+
+MemoryBlock host_block(const WeightLayout& layout, const ModelSource& source) {
+    return MemoryBlock::allocate(layout.bytes(), "weights of " + source.path.string() + " on their way through host memory");
+}
+
+// Into the backend's memory.
+void load_weights(const ModelSource& source, const WeightLayout& layout, std::uint32_t threads, std::byte* weights) {
+    const WeightArrangement* own = backend_library().arrangement;
+    if (own == nullptr) return load_host_block(source, layout, threads, reinterpret_cast<float*>(weights));
+    const MemoryBlock host = host_block(layout, source);
+    load_host_block(source, layout, threads, reinterpret_cast<float*>(host.data()));
+    own->put(layout, host.data(), weights);
+}
+
 MemoryBlock weights_block(const kestrel_open_args& args, const ModelSource& source, const WeightLayout& layout) {
-    if (args.weights != nullptr) return MemoryBlock::lend(args.weights, args.weights_bytes, layout.bytes(), "weights");
-    MemoryBlock block = MemoryBlock::allocate(layout.bytes(), "weights of " + source.path.string());
-    load_weights(source, layout, threads_of(args), reinterpret_cast<float*>(block.data()));
+    const std::uint64_t bytes = weights_bytes(layout);
+    if (args.weights != nullptr) return lent(args.weights, args.weights_bytes, bytes, "weights");
+    MemoryBlock block = backend_library().allocate(bytes, "weights of " + source.path.string());
+    load_weights(source, layout, threads_of(args), block.data());
     return block;
 }
 
 MemoryBlock workspace_block(const kestrel_open_args& args, const ModelSource& source) {
-    const std::uint64_t bytes = cpu::WorkspaceLayout(source.dims, args.max_positions).bytes;
-    if (args.workspace != nullptr) return MemoryBlock::lend(args.workspace, args.workspace_bytes, bytes, "workspace");
-    return MemoryBlock::allocate(bytes, "state, cache and scratch of " + source.path.string());
+    const std::uint64_t bytes = backend_library().workspace_bytes(source.dims, args.max_positions);
+    if (args.workspace != nullptr) return lent(args.workspace, args.workspace_bytes, bytes, "workspace");
+    return backend_library().allocate(bytes, "state, cache and scratch of " + source.path.string());
 }
 
-cpu::DecoderOptions options_of(const kestrel_open_args& args) {
-    return {.threads = threads_of(args), .max_positions = args.max_positions, .gdn = read_switches(args.switches, args.switch_count)};
-}
-
-float* lent_weights(const kestrel_open_args& args, const WeightLayout& layout) {
+std::byte* lent_weights(const kestrel_open_args& args, const WeightLayout& layout) {
     if (args.weights == nullptr) bad_argument("no weights memory is lent");
-    return reinterpret_cast<float*>(MemoryBlock::lend(args.weights, args.weights_bytes, layout.bytes(), "weights").data());
+    return lent(args.weights, args.weights_bytes, weights_bytes(layout), "weights").data();
 }
 
 }  // namespace
@@ -66,24 +99,15 @@ std::uint32_t threads_of(const kestrel_open_args& args) {
     return args.threads != 0 ? args.threads : std::min(cpu::available_processors(), most_threads);
 }
 
-void load_weights(const ModelSource& source, const WeightLayout& layout, std::uint32_t threads, float* block) {
-    if (source.seed) {
-        cpu::ThreadPool pool(threads);
-        make_synthetic_weights(*source.seed, layout, pool, block);
-    } else {
-        load_hf_weights(source.path, layout, block);
-    }
-}
-
 kestrel_memory_needs memory_needs(const kestrel_open_args& args) {
     const ModelSource source = find_model(args);
     const WeightLayout layout(source.dims);
     kestrel_memory_needs needs{};
-    needs.kind = KESTREL_MEMORY_HOST;
-    needs.weights_bytes = layout.bytes();
-    needs.workspace_bytes = cpu::WorkspaceLayout(source.dims, args.max_positions).bytes;
-    needs.alignment = memory_alignment;
-    const std::string id = layout.id();
+    needs.kind = backend_library().memory_kind;
+    needs.weights_bytes = weights_bytes(layout);
+    needs.workspace_bytes = backend_library().workspace_bytes(source.dims, args.max_positions);
+    needs.alignment = backend_library().alignment;
+    const std::string id = layout_id(layout);
     std::copy_n(id.begin(), std::min(id.size(), sizeof needs.layout_id - 1), needs.layout_id);
     return needs;
 }
@@ -95,8 +119,14 @@ void load_borrowed(const kestrel_open_args& args) {
 }
 
 std::string digest_borrowed(const kestrel_open_args& args) {
-    const WeightLayout layout(find_model(args).dims);
-    return digest_of(layout, lent_weights(args, layout));
+    const ModelSource source = find_model(args);
+    const WeightLayout layout(source.dims);
+    const std::byte* weights = lent_weights(args, layout);
+    const WeightArrangement* own = backend_library().arrangement;
+    if (own == nullptr) return digest_of(layout, reinterpret_cast<const float*>(weights));
+    const MemoryBlock host = host_block(layout, source);
+    own->get(layout, weights, host.data());
+    return digest_of(layout, reinterpret_cast<const float*>(host.data()));
 }
 
 }  // namespace kestrel
@@ -104,23 +134,30 @@ std::string digest_borrowed(const kestrel_open_args& args) {
 kestrel_engine::kestrel_engine(const kestrel_open_args& args) : kestrel_engine(args, kestrel::find_model(args)) {}
 
 kestrel_engine::kestrel_engine(const kestrel_open_args& args, const kestrel::ModelSource& source)
-    : layout_(source.dims),
-      weights_(kestrel::weights_block(args, source, layout_)),
-      workspace_(kestrel::workspace_block(args, source)),
-      decoder(source.dims, layout_, reinterpret_cast<const float*>(weights_.data()), reinterpret_cast<float*>(workspace_.data()),
-              kestrel::options_of(args)) {}
+    : dims_(source.dims), layout_(dims_), threads_(kestrel::threads_of(args)), max_positions_(args.max_positions) {
+    const kestrel::BackendLibrary& library = kestrel::backend_library();
+    kestrel::SwitchValues switches = kestrel::read_switches(library.switches, args.switches, args.switch_count);
+    weights_ = kestrel::weights_block(args, source, layout_);
+    workspace_ = kestrel::workspace_block(args, source);
+    backend_ = library.open({.dims = dims_,
+                             .layout = layout_,
+                             .weights = weights_.data(),
+                             .workspace = workspace_.data(),
+                             .threads = threads_,
+                             .max_positions = max_positions_,
+                             .switches = std::move(switches)});
+}
 
 kestrel_model_info kestrel_engine::info() const {
-    const kestrel::ModelDims& dims = decoder.dims();
     kestrel_model_info info{};
-    info.layers = dims.layers();
-    info.gdn_layers = dims.gdn_layers();
-    info.attention_layers = dims.attention_layers();
-    info.vocab = dims.vocab;
-    info.hidden = dims.hidden;
-    info.max_positions = decoder.options().max_positions;
-    info.threads = decoder.options().threads;
+    info.layers = dims_.layers();
+    info.gdn_layers = dims_.gdn_layers();
+    info.attention_layers = dims_.attention_layers();
+    info.vocab = dims_.vocab;
+    info.hidden = dims_.hidden;
+    info.max_positions = max_positions_;
+    info.threads = threads_;
     info.parameters = layout_.parameters();
-    info.state_bytes = std::uint64_t{dims.gdn_layers()} * dims.state_elements() * sizeof(float);
+    info.state_bytes = std::uint64_t{dims_.gdn_layers()} * dims_.state_elements() * kestrel::backend_library().state_element_bytes;
     return info;
 }

@@ -1,4 +1,4 @@
-// An opened model: its memory and its decoder.
+// An opened model: its memory and its backend.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/abi.h"
-#include "engine/cpu/decoder.hpp"
+#include "engine/backend.hpp"
 #include "engine/memory.hpp"
 #include "engine/model_config.hpp"
 #include "engine/weights.hpp"
@@ -29,8 +29,6 @@ struct ModelSource {
 // Threads asked for, or as many as the process may run on.
 [[nodiscard]] std::uint32_t threads_of(const kestrel_open_args& args);
 
-void load_weights(const ModelSource& source, const WeightLayout& layout, std::uint32_t threads, float* block);
-
 [[nodiscard]] kestrel_memory_needs memory_needs(const kestrel_open_args& args);
 void load_borrowed(const kestrel_open_args& args);
 [[nodiscard]] std::string digest_borrowed(const kestrel_open_args& args);
@@ -41,14 +39,18 @@ void load_borrowed(const kestrel_open_args& args);
 struct kestrel_engine {
     explicit kestrel_engine(const kestrel_open_args& args);
     [[nodiscard]] kestrel_model_info info() const;
+    [[nodiscard]] const kestrel::ModelDims& dims() const { return dims_; }
+    [[nodiscard]] kestrel::Backend& backend() { return *backend_; }
+    [[nodiscard]] const kestrel::Backend& backend() const { return *backend_; }
 
   private:
     kestrel_engine(const kestrel_open_args& args, const kestrel::ModelSource& source);
 
+    kestrel::ModelDims dims_;
     kestrel::WeightLayout layout_;
+    std::uint32_t threads_;
+    std::uint32_t max_positions_;
     kestrel::MemoryBlock weights_;
     kestrel::MemoryBlock workspace_;
-
-  public:
-    kestrel::cpu::Decoder decoder;
+    std::unique_ptr<kestrel::Backend> backend_;
 };

@@ -50,10 +50,6 @@ std::uint64_t available_memory() {
     return std::min(machine_available(), container_available());
 }
 
-void MemoryBlock::Free::operator()(std::byte* memory) const noexcept {
-    std::free(memory);
-}
-
 MemoryBlock MemoryBlock::allocate(std::uint64_t bytes, const std::string& purpose) {
     const std::uint64_t available = available_memory();
     const auto refuse = [&] {
@@ -63,21 +59,27 @@ MemoryBlock MemoryBlock::allocate(std::uint64_t bytes, const std::string& purpos
     };
     if (bytes > available || bytes > PTRDIFF_MAX - own_alignment) refuse();
     const std::size_t rounded = (bytes + own_alignment - 1) / own_alignment * own_alignment;
-    MemoryBlock block;
-    block.owned_.reset(static_cast<std::byte*>(std::aligned_alloc(own_alignment, rounded)));
-    if (block.owned_ == nullptr) refuse();
-    block.data_ = block.owned_.get();
+    void* memory = std::aligned_alloc(own_alignment, rounded);
+    if (memory == nullptr) refuse();
+    MemoryBlock block = own(memory, std::free);
     (void)::madvise(block.data_, rounded, MADV_HUGEPAGE);  // a wish
     std::memset(block.data_, 0, rounded);
     return block;
 }
 
-MemoryBlock MemoryBlock::lend(void* memory, std::size_t bytes, std::uint64_t needed, const std::string& purpose) {
+MemoryBlock MemoryBlock::own(void* memory, Release release) {
+    MemoryBlock block;
+    block.owned_ = {memory, release};
+    block.data_ = static_cast<std::byte*>(memory);
+    return block;
+}
+
+MemoryBlock MemoryBlock::lend(void* memory, std::size_t bytes, std::uint64_t needed, std::size_t alignment, const std::string& purpose) {
     if (bytes < needed) {
         bad_argument(purpose + ": " + std::to_string(bytes) + " bytes lent, " + std::to_string(needed) + " needed");
     }
-    if (reinterpret_cast<std::uintptr_t>(memory) % memory_alignment != 0) {
-        bad_argument(purpose + ": lent memory must be aligned to " + std::to_string(memory_alignment) + " bytes");
+    if (reinterpret_cast<std::uintptr_t>(memory) % alignment != 0) {
+        bad_argument(purpose + ": lent memory must be aligned to " + std::to_string(alignment) + " bytes");
     }
     MemoryBlock block;
     block.data_ = static_cast<std::byte*>(memory);

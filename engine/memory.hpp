@@ -1,4 +1,4 @@
-// Host memory of an engine: its own, or lent by the caller.
+// Memory of an engine: its own, or lent by the caller.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,22 @@ inline constexpr std::size_t memory_alignment = 64;
 // A block that is owned and freed, or lent and left alone.
 class MemoryBlock {
   public:
-    // Zeroed. Throws EngineError (KESTREL_OUT_OF_MEMORY) naming bytes needed and available, before touching the memory.
+    using Release = void (*)(void* memory);
+
+    MemoryBlock() = default;
+
+    // Host memory, zeroed, aligned to memory_alignment. Throws EngineError (KESTREL_OUT_OF_MEMORY) naming bytes needed and available,
+    // before touching the memory.
     static MemoryBlock allocate(std::uint64_t bytes, const std::string& purpose);
-    // Throws EngineError (KESTREL_BAD_ARGUMENT) if it is too small or not aligned to memory_alignment.
-    static MemoryBlock lend(void* memory, std::size_t bytes, std::uint64_t needed, const std::string& purpose);
+    // Memory of any kind, to be given back with `release`, which does not throw.
+    static MemoryBlock own(void* memory, Release release);
+    // Throws EngineError (KESTREL_BAD_ARGUMENT) if it is too small or not aligned to `alignment` bytes.
+    static MemoryBlock lend(void* memory, std::size_t bytes, std::uint64_t needed, std::size_t alignment, const std::string& purpose);
 
     [[nodiscard]] std::byte* data() const noexcept { return data_; }
 
   private:
-    struct Free {
-        void operator()(std::byte* memory) const noexcept;
-    };
-    std::unique_ptr<std::byte, Free> owned_;
+    std::unique_ptr<void, Release> owned_{nullptr, nullptr};
     std::byte* data_ = nullptr;
 };
 

@@ -1,5 +1,6 @@
-# Sources of the CPU engine, relative to this folder. The build adds the assembler file with the manifest.
-set(KESTREL_CPU_SOURCES
+# Sources of the engine libraries, relative to this folder: what all share, then each backend's. The build adds the assembler file with
+# the manifest.
+set(KESTREL_COMMON_SOURCES
     abi.cpp
     digest.cpp
     engine.cpp
@@ -7,11 +8,17 @@ set(KESTREL_CPU_SOURCES
     memory.cpp
     model_config.cpp
     operators.cpp
+    quantise.cpp
     safetensors.cpp
     switches.cpp
     synthetic.cpp
     tensor_type.cpp
     weights.cpp
+    cpu/thread_pool.cpp) # synthetic weights are made on the host, whatever decodes
+
+set(KESTREL_CPU_SOURCES
+    ${KESTREL_COMMON_SOURCES}
+    cpu/backend.cpp
     cpu/decoder.cpp
     cpu/decoder_state.cpp
     cpu/kernels.cpp
@@ -19,5 +26,11 @@ set(KESTREL_CPU_SOURCES
     cpu/kernels_avx512.cpp
     cpu/kernels_base.cpp
     cpu/ops.cpp
-    cpu/thread_pool.cpp
     cpu/workspace.cpp)
+
+set(KESTREL_TRUTH_SOURCES
+    ${KESTREL_COMMON_SOURCES}
+    truth/backend.cpp
+    truth/decoder.cpp
+    truth/sequence.cpp
+    truth/steps.cpp)
