@@ -76,6 +76,8 @@ std::string result_section(const Verdict& verdict) {
     text += field("ratio", ratio_line(estimate.candidate));
     text +=
         field("other ratios", "of means " + ratio_text(estimate.mean_ratio) + ", of 99th percentiles " + ratio_text(estimate.p99_ratio));
+    text += field("tail", "means " + interval_text(estimate.mean_minus_robust) + ", 99th percentiles " +
+                              interval_text(estimate.p99_minus_robust) + " times the robust ratio");
     text += field("control", ratio_line(estimate.control));
     text += field("margin", percent_text(verdict.margin * 100.0));
     text += field("verdict", name_of(verdict.kind));

@@ -81,7 +81,7 @@ std::int32_t Decoder::decode(std::int32_t token) {
         kernel_.add(hidden, piece(layout_.projected), dims_.hidden);
     }
     kernel_.rms_norm(hidden, weight(0, Role::final_norm), dims_.hidden, eps, piece(layout_.final_norm));
-    const Projection head[] = {{weight(0, Role::head), piece(layout_.logits), dims_.vocab}};
+    const Projection head[] = {{matrix(0, Role::head), piece(layout_.logits), dims_.vocab}};
     project(pool_, kernel_, head, piece(layout_.final_norm), dims_.hidden);
     ++position_;
     has_output_ = true;
@@ -120,9 +120,9 @@ void Decoder::gdn_layer(std::uint32_t layer) {
     const float* x = piece(layout_.normed);
     float* mixed = piece(layout_.mixed);
     project_convolved(
-        pool_, kernel_, {weight(layer, Role::qkv), mixed, dims_.conv_channels()},
+        pool_, kernel_, {matrix(layer, Role::qkv), mixed, dims_.conv_channels()},
         {piece(layout_.conv_state) + number_in_kind_[layer] * layout_.conv_state_stride, weight(layer, Role::conv), dims_.conv_taps},
-        {weight(layer, Role::z), piece(layout_.z), dims_.value_width()}, x, dims_.hidden);
+        {matrix(layer, Role::z), piece(layout_.z), dims_.value_width()}, x, dims_.hidden);
     f32_gemv_pair(pool_, kernel_, weight(layer, Role::beta), weight(layer, Role::alpha), x, dims_.v_heads, dims_.hidden,
                   piece(layout_.beta), piece(layout_.alpha));
     gdn_gates(layer);
@@ -140,7 +140,7 @@ void Decoder::gdn_layer(std::uint32_t layer) {
         kernel_.gated_rms_norm(head, weight(layer, Role::gated_norm), piece(layout_.z) + std::size_t{h} * dims_.v_dim, dims_.v_dim,
                                static_cast<float>(dims_.rms_eps), head);
     }
-    const Projection down[] = {{weight(layer, Role::gdn_out), piece(layout_.projected), dims_.hidden}};
+    const Projection down[] = {{matrix(layer, Role::gdn_out), piece(layout_.projected), dims_.hidden}};
     project(pool_, kernel_, down, out, dims_.value_width());
 }
 
@@ -167,9 +167,9 @@ void Decoder::attention_layer(std::uint32_t layer) {
     const std::size_t dim = dims_.head_dim;
     const auto eps = static_cast<float>(dims_.rms_eps);
     float* q_and_gate = piece(layout_.q_and_gate);
-    const Projection in[] = {{weight(layer, Role::q), q_and_gate, 2 * dims_.heads * dim},
-                             {weight(layer, Role::k), piece(layout_.k), dims_.kv_heads * dim},
-                             {weight(layer, Role::v), piece(layout_.v), dims_.kv_heads * dim}};
+    const Projection in[] = {{matrix(layer, Role::q), q_and_gate, 2 * dims_.heads * dim},
+                             {matrix(layer, Role::k), piece(layout_.k), dims_.kv_heads * dim},
+                             {matrix(layer, Role::v), piece(layout_.v), dims_.kv_heads * dim}};
     project(pool_, kernel_, in, piece(layout_.normed), dims_.hidden);
 
     float* q = piece(layout_.q);
@@ -201,15 +201,15 @@ void Decoder::attention_layer(std::uint32_t layer) {
     for (std::uint32_t h = 0; h < dims_.heads; ++h) {
         kernel_.sigmoid_mul(out + h * dim, q_and_gate + (2 * h + 1) * dim, dim);
     }
-    const Projection down[] = {{weight(layer, Role::attention_out), piece(layout_.projected), dims_.hidden}};
+    const Projection down[] = {{matrix(layer, Role::attention_out), piece(layout_.projected), dims_.hidden}};
     project(pool_, kernel_, down, out, dims_.heads * dim);
 }
 
 void Decoder::mlp(std::uint32_t layer) {
     float* act = piece(layout_.act);
-    project_gated(pool_, kernel_, weight(layer, Role::gate), weight(layer, Role::up), piece(layout_.normed), dims_.intermediate,
+    project_gated(pool_, kernel_, matrix(layer, Role::gate), matrix(layer, Role::up), piece(layout_.normed), dims_.intermediate,
                   dims_.hidden, act, piece(layout_.up));
-    const Projection down[] = {{weight(layer, Role::down), piece(layout_.projected), dims_.hidden}};
+    const Projection down[] = {{matrix(layer, Role::down), piece(layout_.projected), dims_.hidden}};
     project(pool_, kernel_, down, act, dims_.intermediate);
 }
 

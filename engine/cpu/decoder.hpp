@@ -63,6 +63,9 @@ class Decoder {
     [[nodiscard]] std::span<const float> output(std::size_t offset, std::size_t count) const;
     [[nodiscard]] float* piece(std::size_t offset) const { return workspace_ + offset; }
     [[nodiscard]] const float* weight(std::uint32_t layer, Role role) const { return weights_.at(layer, role); }
+    [[nodiscard]] StoredTensor matrix(std::uint32_t layer, Role role) const {
+        return {reinterpret_cast<const std::byte*>(weight(layer, role)), TensorType::f32};
+    }
     [[nodiscard]] GdnDelta delta_step(std::uint32_t layer) const;
 
     ModelDims dims_;

@@ -1,9 +1,12 @@
 // Kernels of the decode step on ranges of rows, heads or tiles. They are compiled once per instruction set and chosen at run
 // time. Every sum has one fixed order, the same in all of them and for any split into ranges, so that results do not depend
-// on the processor or on the number of threads. All tensors are f32, row-major; nothing needs more than 4-byte alignment.
+// on the processor or on the number of threads. All tensors are f32, row-major, but for gemv_rows' matrix; nothing needs more than 4-byte
+// alignment.
 #pragma once
 
 #include <cstddef>
+
+#include "engine/tensor_type.hpp"
 
 namespace kestrel::cpu {
 
@@ -47,8 +50,9 @@ struct Attend {
 
 struct Kernels {
     const char* name;
-    // y[r] = sum over c of a[r][c] x[c], for rows first..last.
-    void (*gemv_rows)(const float* a, const float* x, std::size_t cols, float* y, std::size_t first, std::size_t last);
+    // y[r] = sum over c of a[r][c] x[c], for rows first..last of a[][cols], which may lie unaligned; cols is a multiple of the type's
+    // block_elements. The same bits as with the f32 matrix that `dequantise` gives.
+    void (*gemv_rows)(const StoredTensor& a, const float* x, std::size_t cols, float* y, std::size_t first, std::size_t last);
 #if VLLM_GEMV_AB_BASELINE
     void (*f32_gemv)(const float* a, const float* x, std::size_t cols, float* y, std::size_t first, std::size_t last);
 #else

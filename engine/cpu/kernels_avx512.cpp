@@ -2,6 +2,8 @@
 // anywhere, because the linker may keep this file's copy for all.
 #if defined(__x86_64__)
 
+#include <immintrin.h>
+
 #include <cmath>
 #include <cstddef>
 

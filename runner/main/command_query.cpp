@@ -1,9 +1,11 @@
 // list, show, history, compare: what is stored, read-only.
 #include <filesystem>
+#include <fstream>
 
 #include "reports/compare.hpp"
 #include "reports/history.hpp"
 #include "reports/inventory.hpp"
+#include "reports/session_svg.hpp"
 #include "reports/session_text.hpp"
 #include "runner/main/commands.hpp"
 #include "runner/main/paths.hpp"
@@ -52,10 +54,19 @@ ExitCode command_list(const CommonOptions& common) {
     return ExitCode::pass;
 }
 
-ExitCode command_show(const CommonOptions& common, const std::string& session, bool all_rounds) {
+ExitCode command_show(const CommonOptions& common, const ShowOptions& options) {
     const std::string database = database_path(common.database);
-    const Session found = open_required(database).load_session(session);
-    print_session(common, found, database, all_rounds);
+    const Session found = open_required(database).load_session(options.session);
+    if (options.svg.empty()) {
+        print_session(common, found, database, options.all_rounds);
+    } else if (options.svg == "-") {
+        print(
+            common, [&] { return session_svg(found); }, [&] { return session_json(found, database); });
+    } else {
+        std::ofstream file(options.svg, std::ios::binary);
+        file << session_svg(found) << std::flush;
+        if (!file) throw Error(ExitCode::storage, options.svg + " cannot be written; name another file with --svg");
+    }
     return ExitCode::pass;
 }
 

@@ -7,6 +7,7 @@
 #include "runner/main/progress.hpp"
 #include "runner/platform/host.hpp"
 #include "runner/platform/process.hpp"
+#include "runner/session/arm_copies.hpp"
 #include "runner/session/supervisor.hpp"
 #include "runner/stats/verdict.hpp"
 #include "store/repository.hpp"
@@ -53,6 +54,10 @@ session::Experiment experiment_from(const RunOptions& options) {
         if (!texts.empty()) switches.clear();
         for (const std::string& text : texts) switches.push_back(session::parse_switch(text));
     };
+    // With other arms it is no longer the experiment of that name, and must not join its history.
+    const bool other_arms =
+        !(options.base.empty() && options.candidate.empty() && options.base_switches.empty() && options.candidate_switches.empty());
+    if (other_arms) experiment.name = "ad-hoc";
     override_switches(options.base_switches, experiment.base.switches);
     override_switches(options.candidate_switches, experiment.candidate.switches);
     experiment.replicates = options.replicates.value_or(experiment.replicates);
@@ -71,9 +76,11 @@ std::uint64_t drawn_seed() {
 }
 
 // With the device's lock in hand, whatever is recorded as running here belongs to a runner that is gone.
-void abort_abandoned(Store& store) {
+void abort_abandoned(Store& store, const std::string& work_directory) {
     for (const SessionSummary& session : store.running_sessions()) {
-        if (session.host == platform::host_name()) store.abort(session.uuid, "the runner ended without sealing the session");
+        if (session.host != platform::host_name()) continue;
+        store.abort(session.uuid, "the runner ended without sealing the session");
+        session::remove_arm_copies(work_directory, session.uuid);
     }
 }
 
@@ -89,12 +96,13 @@ ExitCode command_run(const CommonOptions& common, const RunOptions& options) {
     request.work_directory = work_directory(database);
     request.uuid = new_uuid();
     request.seed = options.seed.value_or(drawn_seed());
+    if (options.patience_seconds) request.silence_limit = std::chrono::seconds(*options.patience_seconds);
     request.measure_identical = options.measure_identical;
 
     platform::catch_termination();
     const platform::DeviceLock lock("cpu");
     Store store(database);
-    abort_abandoned(store);
+    abort_abandoned(store, request.work_directory);
     const session::Preparation preparation = session::prepare(request);
     if (preparation.same_code && !request.measure_identical) {
         const DiffSide base{request.base_library, preparation.base.sha256};

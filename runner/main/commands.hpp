@@ -29,13 +29,19 @@ struct RunOptions {
     std::optional<int> threads;
     std::optional<double> margin_percent;
     std::optional<std::uint64_t> seed;
+    std::optional<int> patience_seconds;
     bool all_rounds = false;
     bool measure_identical = false;
 };
 [[nodiscard]] ExitCode command_run(const CommonOptions& common, const RunOptions& options);
 
 [[nodiscard]] ExitCode command_list(const CommonOptions& common);
-[[nodiscard]] ExitCode command_show(const CommonOptions& common, const std::string& session, bool all_rounds);
+struct ShowOptions {
+    std::string session;
+    std::string svg;  // file to write, "-" for standard output; empty: text
+    bool all_rounds = false;
+};
+[[nodiscard]] ExitCode command_show(const CommonOptions& common, const ShowOptions& options);
 [[nodiscard]] ExitCode command_history(const CommonOptions& common, const std::string& experiment);
 [[nodiscard]] ExitCode command_compare(const CommonOptions& common, const std::string& one, const std::string& other);
 

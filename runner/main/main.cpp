@@ -70,6 +70,10 @@ class Program {
         run->add_option("--threads", run_.threads, "Threads of the engine; 0: all")->check(CLI::Range(0, 1024));
         run->add_option("--margin", run_.margin_percent, "Smallest difference that matters, percent")->check(CLI::Range(0.001, 99.0));
         run->add_option("--seed", run_.seed, "Seed of the schedule; drawn and stored if not given");
+        run->add_option("--patience", run_.patience_seconds,
+                        "Seconds without a sign of life after which a worker counts as hung; "
+                        "default 300 and 10 for each token of a window")
+            ->check(CLI::Range(1, 86400));
         run->add_flag("--all-rounds", run_.all_rounds, "Print every round, not one line per super-round");
         run->add_flag("--aa", run_.measure_identical, "Measure a build against itself (no difference is required instead of one)");
         run->callback([this] { action_ = [this] { return cli::command_run(common_, run_); }; });
@@ -79,10 +83,13 @@ class Program {
         CLI::App* list = command("list", "Experiments, models and engines found, and the sessions stored", "kestrel-ab list");
         list->callback([this] { action_ = [this] { return cli::command_list(common_); }; });
 
-        CLI::App* show = command("show", "The report of a session", "kestrel-ab show 3f2a --all-rounds");
-        show->add_option("session", session_, "Session id, or its beginning")->required();
-        show->add_flag("--all-rounds", all_rounds_, "Print every round, not one line per super-round");
-        show->callback([this] { action_ = [this] { return cli::command_show(common_, session_, all_rounds_); }; });
+        CLI::App* show = command("show", "The report of a session, as text, JSON or a picture",
+                                 "kestrel-ab show 3f2a --all-rounds\n  kestrel-ab show 3f2a --svg session.svg");
+        show->add_option("session", show_.session, "Session id, or its beginning")->required();
+        show->add_flag("--all-rounds", show_.all_rounds, "Print every round, not one line per super-round");
+        show->add_option("--svg", show_.svg, "Draw it: replicates with interval and margin, and all rounds; - for standard output")
+            ->type_name("FILE");
+        show->callback([this] { action_ = [this] { return cli::command_show(common_, show_); }; });
 
         CLI::App* history =
             command("history", "Ratios over time, one series per experiment, workload, host and device", "kestrel-ab history gdn-register");
@@ -128,10 +135,10 @@ class Program {
     cli::RunOptions run_;
     cli::DiffOptions diff_;
     cli::CheckOptions check_;
+    cli::ShowOptions show_;
     std::string session_;
     std::string other_;
     std::string experiment_;
-    bool all_rounds_ = false;
     std::function<ExitCode()> action_;
 };
 

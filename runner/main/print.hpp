@@ -17,6 +17,9 @@ void print(const CommonOptions& common, const Text& text, const Json& json) {
     } else {
         std::cout << text();
     }
+    std::cout.flush();
+    if (!std::cout)
+        throw Error(ExitCode::storage, "standard output cannot be written; a session is in the database all the same: 'kestrel-ab list'");
 }
 
 inline void print_session(const CommonOptions& common, const Session& session, const std::string& database, bool all_rounds) {

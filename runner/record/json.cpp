@@ -215,7 +215,8 @@ KESTREL_RECORD(Replicate, index, worker_pid, load_order, status, detail, state_d
 KESTREL_RECORD(Event, sequence, at, kind, detail)
 KESTREL_RECORD(Interval, d, lo, hi, confidence, sd, replicates)
 KESTREL_RECORD(ArmSummary, arm, windows, mean_ms, median_ms, min_ms, max_ms, spread_percent, p99_token_ms, tokens_per_second)
-KESTREL_RECORD(Estimate, candidate, control, replicate_d, replicate_control_d, arms, mean_ratio, p99_ratio, saved_ms_per_token)
+KESTREL_RECORD(Estimate, candidate, control, replicate_d, replicate_control_d, arms, mean_ratio, p99_ratio, mean_based, p99_based,
+               mean_minus_robust, p99_minus_robust, saved_ms_per_token)
 KESTREL_RECORD(Verdict, kind, reasons, margin, delta, estimate)
 KESTREL_RECORD(Session, uuid, state, started_at, ended_at, host, device, runner_version, seal_sha256, place, plan, workload, environment,
                arms, artifacts, replicates, windows, events, verdict)

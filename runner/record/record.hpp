@@ -161,6 +161,11 @@ struct Estimate {
     std::array<ArmSummary, 3> arms{};  // by ArmRole
     double mean_ratio = 1.0;           // ratio of mean times
     double p99_ratio = 1.0;
+    // The logarithms of those ratios taken in each replicate, and by how much they differ from the replicate's robust one.
+    Interval mean_based;
+    Interval p99_based;
+    Interval mean_minus_robust;
+    Interval p99_minus_robust;
     double saved_ms_per_token = 0.0;  // mean base - mean candidate
 };
 

@@ -15,6 +15,7 @@
 #include "runner/record/error.hpp"
 #include "runner/record/json.hpp"
 #include "runner/record/names.hpp"
+#include "runner/session/arm_copies.hpp"
 #include "runner/session/job.hpp"
 #include "runner/session/worker_client.hpp"
 #include "runner/stats/estimate.hpp"
@@ -23,60 +24,14 @@
 namespace kestrel::session {
 namespace {
 
-// Longer than any single step of a healthy worker (loading a 27B model), short enough to notice a hang the same day.
-constexpr std::chrono::seconds silence_limit{300};
+// Longer than any single step of a healthy worker (loading a 27B model, decoding one window), short enough to notice a hang the same
+// day. A 27B model in f32 on a slow host reads 108 GB for a token: ten seconds cover it.
+constexpr std::chrono::seconds silence_of_a_step{300};
+constexpr std::chrono::seconds silence_per_token{10};
 
 // Before the session starts this process waits, so whatever is busy is somebody else. A tenth of a core is more than an idle system needs.
 constexpr int busy_interval_ms = 500;
 constexpr double busy_limit = 0.1;
-
-// Byte copies of the arms, with inodes of their own so that the loader takes them for three libraries; removed with the session.
-class ArmCopies {
-  public:
-    ArmCopies(const RunRequest& request, const Preparation& preparation)
-        : directory_(std::filesystem::path(request.work_directory) / "arms" / request.uuid) {
-        std::filesystem::create_directories(directory_);
-        const std::array<const Artifact*, 3> sources{&preparation.base, &preparation.base, &preparation.candidate};
-        for (std::size_t i = 0; i < sources.size(); ++i) {
-            // Paths of equal length: the loader's copies of them must not shift one arm's memory against another's.
-            paths_.at(i) = (directory_ / ("arm" + std::to_string(i) + ".so")).string();
-            expected_.at(i) = sources.at(i)->sha256;
-            make_byte_copy(sources.at(i)->stored_path, paths_.at(i));
-        }
-    }
-    ArmCopies(const ArmCopies&) = delete;
-    ArmCopies& operator=(const ArmCopies&) = delete;
-    ~ArmCopies() {
-        std::error_code ignored;
-        std::filesystem::remove_all(directory_, ignored);
-    }
-
-    [[nodiscard]] const std::string& path(ArmRole role) const { return paths_.at(index_of(role)); }
-
-    // A sentence for every copy whose bytes are no longer the registered artifact's.
-    [[nodiscard]] std::vector<Finding> changed() const {
-        std::vector<Finding> findings;
-        for (std::size_t i = 0; i < paths_.size(); ++i) {
-            std::string found;
-            try {
-                found = sha256_file(paths_.at(i));
-            } catch (const Error& error) {
-                found = error.what();
-            }
-            if (found != expected_.at(i)) {
-                findings.push_back({"ARTIFACT", "the library of the " + std::string(name_of(static_cast<ArmRole>(i))) +
-                                                    " arm changed during the session: expected " + expected_.at(i) + ", found " + found +
-                                                    "; keep other programs away from the store and run again"});
-            }
-        }
-        return findings;
-    }
-
-  private:
-    std::filesystem::path directory_;
-    std::array<std::string, 3> paths_;
-    std::array<std::string, 3> expected_;
-};
 
 const std::vector<SwitchSetting>& switches_of(const Experiment& experiment, ArmRole role) {
     return role == ArmRole::candidate ? experiment.candidate.switches : experiment.base.switches;
@@ -107,7 +62,11 @@ class SessionRun {
   public:
     SessionRun(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock, SessionSink& sink,
                const ProgressFunction& progress)
-        : request_(&request), lock_(&lock), sink_(&sink), progress_(&progress), copies_(request, preparation) {
+        : request_(&request),
+          lock_(&lock),
+          sink_(&sink),
+          progress_(&progress),
+          copies_(request.work_directory, request.uuid, preparation.base, preparation.candidate) {
         session_.uuid = request.uuid;
         session_.place = preparation.place;
         session_.artifacts.push_back(preparation.base);
@@ -143,6 +102,10 @@ class SessionRun {
     }
 
   private:
+    [[nodiscard]] std::chrono::seconds silence_limit() const {
+        return request_->silence_limit.value_or(silence_of_a_step + request_->experiment.tokens * silence_per_token);
+    }
+
     void note_load() {
         const auto busy = platform::busy_cores(busy_interval_ms);
         if (busy && *busy > busy_limit) {
@@ -156,7 +119,7 @@ class SessionRun {
     // What the engines make of the model and of their switches, before anything is timed or stored.
     void inspect() {
         const Job job = job_for(*request_, copies_, JobKind::inspect, {ArmRole::base, ArmRole::control, ArmRole::candidate});
-        const WorkerEnd end = run_worker(job, lock_->fd(), silence_limit, {}, [&](const nlohmann::json& message) {
+        const WorkerEnd end = run_worker(job, lock_->fd(), silence_limit(), {}, [&](const nlohmann::json& message) {
             take_inspection(message);
             return false;
         });
@@ -255,7 +218,7 @@ class SessionRun {
         job.schedule = session_.plan.schedules.at(static_cast<std::size_t>(index));
         const auto started = std::chrono::steady_clock::now();
         const WorkerEnd end = run_worker(
-            job, lock_->fd(), silence_limit,
+            job, lock_->fd(), silence_limit(),
             [&](std::int64_t pid) {
                 replicate.worker_pid = pid;
                 sink_->begin_replicate(replicate);
@@ -280,11 +243,25 @@ class SessionRun {
             if (*progress_) (*progress_)(session_.plan, session_.windows);
             return true;
         }
+        if (type == "ready") check_ready(message, replicate);
         if (type == "done") {
             replicate.state_digest = message.at("state_digest").get<std::array<std::string, 3>>();
             replicate.distinct_tokens = message.at("distinct_tokens").get<int>();
         }
         return false;
+    }
+
+    // What was inspected must be what is measured: the engine's settings and memory in this process against those in the first one.
+    void check_ready(const nlohmann::json& message, const Replicate& replicate) {
+        for (const Arm& arm : session_.arms) {
+            const std::string role(name_of(arm.role));
+            const auto effective = message.at("effective").at(role).get<std::vector<SwitchSetting>>();
+            if (effective == arm.effective_switches && message.at("borrowed").get<bool>() == arm.borrowed_memory) continue;
+            evidence_.failed_guards.push_back(
+                {"EFFECTIVE", "in replicate " + std::to_string(replicate.index) + " the " + role +
+                                  " arm ran with other effective switches or other memory than when it was inspected; its settings "
+                                  "must follow from the switch list alone"});
+        }
     }
 
     // Replays each arm alone; only an arm that fails by itself is blamed.
@@ -298,7 +275,7 @@ class SessionRun {
                 alone.arms = {arm};
                 alone.schedule.assign(1, {});
                 alone.schedule[0].fill(arm.role);
-                const WorkerEnd replay = run_worker(alone, lock_->fd(), silence_limit, {},
+                const WorkerEnd replay = run_worker(alone, lock_->fd(), silence_limit(), {},
                                                     [](const nlohmann::json& message) { return message.at("type") == "round"; });
                 if (replay.kind == WorkerEnd::Kind::interrupted) throw Error(ExitCode::invalid, what + "; stopped by the user");
                 const std::string role(name_of(arm.role));
@@ -343,7 +320,9 @@ class SessionRun {
             }
         }
         if (!session_.replicates.empty() && session_.replicates.front().state_digest[0].empty()) {
-            sink_->event("warning", "OUTPUT: the engine cannot save its state, so final states were not compared");
+            evidence_.output_text = "tokens and logits of all arms and rounds bit-identical; final states not compared";
+            evidence_.warnings.push_back(
+                {"STATE", "the engine cannot save its state: outputs were compared, final states were not checked"});
         }
         int distinct = request_->experiment.tokens;
         for (const Replicate& replicate : session_.replicates) {
@@ -406,7 +385,7 @@ CheckResult check_model(const std::string& library, const std::string& model, co
     job.deep_tolerance = tolerance.deep;
     job.deep_layers = tolerance.deep_layers;
     CheckResult result;
-    const WorkerEnd end = run_worker(job, std::nullopt, silence_limit, {}, [&](const nlohmann::json& message) {
+    const WorkerEnd end = run_worker(job, std::nullopt, silence_of_a_step, {}, [&](const nlohmann::json& message) {
         if (message.at("type") == "checked") {
             result.passed = message.at("passed").get<bool>();
             result.json = dump_json(message);

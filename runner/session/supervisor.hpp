@@ -2,6 +2,7 @@
 // engine and knows no database.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -22,7 +23,8 @@ struct RunRequest {
     std::string work_directory;  // holds the content-addressed artifacts and the arms' copies
     std::string uuid;            // of the session
     std::uint64_t seed = 0;
-    bool measure_identical = false;  // an A/A session: nothing may differ
+    std::optional<std::chrono::seconds> silence_limit;  // after which a worker counts as hung; by default it follows from the plan
+    bool measure_identical = false;                     // an A/A session: nothing may differ
 };
 
 // The registered artifacts and the one place in which they differ.

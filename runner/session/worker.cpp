@@ -33,6 +33,9 @@ std::string_view bytes_of(const auto& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0])};
 }
 
+// Tokens of context between two signs of life, untimed: fewer than a supervisor waits for.
+constexpr int context_step = 16;
+
 // Runs one replicate's windows on loaded arms.
 class Replicator {
   public:
@@ -122,7 +125,10 @@ class Replicator {
             reporter_->phase("context", arm.role);
             plugin::Engine& engine = arms_->engine(arm.role);
             engine.reset();
-            for (int i = 0; i < job_->position; ++i) (void)engine.decode(job_->tokens[static_cast<std::size_t>(i)]);
+            for (int i = 0; i < job_->position; ++i) {
+                if (i > 0 && i % context_step == 0) reporter_->phase("context, token " + std::to_string(i), arm.role);
+                (void)engine.decode(job_->tokens[static_cast<std::size_t>(i)]);
+            }
             context_[index_of(arm.role)] = engine.save_state();
             if (context_[index_of(arm.role)].empty()) {
                 throw Error(ExitCode::usage, "this engine cannot save its state, so only position 0 can be measured");

@@ -65,6 +65,43 @@ std::vector<double> replicate_contrasts(const Rounds& rounds, ArmRole other) {
     return result;
 }
 
+// The candidate's contrasts by two measures that a robust one is blind to: rare slow tokens.
+struct TailContrasts {
+    std::vector<double> of_means;
+    std::vector<double> of_p99;
+};
+
+TailContrasts tail_contrasts(const Rounds& rounds) {
+    struct Times {
+        std::vector<double> window_ms;
+        std::vector<double> token_ns;
+    };
+    std::map<int, std::array<Times, 2>> replicates;  // base, candidate
+    for (const auto& [key, round] : rounds) {
+        const std::array<const Window*, 2> arms{round[index_of(ArmRole::base)], round[index_of(ArmRole::candidate)]};
+        for (std::size_t i = 0; i < arms.size(); ++i) {
+            Times& times = replicates[key[0]].at(i);
+            times.window_ms.push_back(arms.at(i)->ms_per_token());
+            for (const std::int64_t ns : arms.at(i)->token_ns) times.token_ns.push_back(static_cast<double>(ns));
+        }
+    }
+    TailContrasts result;
+    for (const auto& [index, arms] : replicates) {
+        const double base_p99 = quantile(arms[0].token_ns, 0.99);
+        const double candidate_p99 = quantile(arms[1].token_ns, 0.99);
+        result.of_means.push_back(std::log(mean(arms[0].window_ms)) - std::log(mean(arms[1].window_ms)));
+        // A clock too coarse to time a token says nothing about the slowest ones.
+        result.of_p99.push_back(base_p99 > 0.0 && candidate_p99 > 0.0 ? std::log(base_p99) - std::log(candidate_p99)
+                                                                      : result.of_means.back());
+    }
+    return result;
+}
+
+Interval difference_interval(std::vector<double> values, const std::vector<double>& subtract, double confidence) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] -= subtract[i];
+    return t_interval(values, confidence);
+}
+
 ArmSummary summarise(const Rounds& rounds, ArmRole arm) {
     std::vector<double> window_ms;
     std::vector<double> token_ms;
@@ -99,6 +136,11 @@ Estimate estimate(const Plan& plan, const std::vector<Window>& windows, const st
     result.replicate_control_d = replicate_contrasts(rounds, ArmRole::control);
     result.candidate = t_interval(result.replicate_d, plan.confidence);
     result.control = t_interval(result.replicate_control_d, plan.control_confidence);
+    const TailContrasts tail = tail_contrasts(rounds);
+    result.mean_based = t_interval(tail.of_means, plan.confidence);
+    result.p99_based = t_interval(tail.of_p99, plan.confidence);
+    result.mean_minus_robust = difference_interval(tail.of_means, result.replicate_d, plan.confidence);
+    result.p99_minus_robust = difference_interval(tail.of_p99, result.replicate_d, plan.confidence);
     for (const ArmRole arm : {ArmRole::base, ArmRole::control, ArmRole::candidate}) result.arms.at(index_of(arm)) = summarise(rounds, arm);
     if (rounds.empty()) return result;
     const ArmSummary& base = result.arms[index_of(ArmRole::base)];

@@ -117,21 +117,26 @@ void explain(const Evidence& evidence, double bias, Verdict& verdict) {
     }
 }
 
+// A single stall in one arm moves a mean or a 99th percentile by more than any margin, so a disagreement counts only where the
+// replicates agree on it: where its whole interval lies beyond the margin. A gain that the slow tokens show too, if smaller (what
+// stalls add is the same in both arms), stays a gain.
 void apply_tail(Verdict& verdict) {
     const Estimate& estimate = verdict.estimate;
-    bool found = false;
-    const auto look = [&](const char* name, double ratio) {
-        const double d = std::log(ratio);
-        if (std::abs(d - estimate.candidate.d) <= verdict.delta) return;
-        found = true;
+    bool contradicted = false;
+    const auto look = [&](const char* name, const Interval& difference, const Interval& tail) {
+        if (!(difference.lo > verdict.delta || difference.hi < -verdict.delta)) return;
+        const bool same_answer = verdict.kind == VerdictKind::faster && tail.lo > 0.0;
+        contradicted = contradicted || !same_answer;
         add(verdict, "TAIL",
-            std::string("the ") + name + " says " + percent(d) + ", the robust ratio " + percent(estimate.candidate.d) +
-                "; rare slow tokens weigh differently in the two arms");
+            std::string("the ratio of ") + name + " says " + percent(tail.d) + " " + bounds(tail) + ", the robust ratio " +
+                percent(estimate.candidate.d) +
+                (same_answer ? "; both say the candidate is faster"
+                             : ": rare slow tokens weigh differently in the two arms; find their cause"));
     };
-    look("ratio of mean times", estimate.mean_ratio);
-    look("ratio of 99th percentiles", estimate.p99_ratio);
+    look("mean times", estimate.mean_minus_robust, estimate.mean_based);
+    look("99th percentiles", estimate.p99_minus_robust, estimate.p99_based);
     const bool passes = verdict.kind == VerdictKind::same || verdict.kind == VerdictKind::faster;
-    if (found && passes) verdict.kind = VerdictKind::undecided;
+    if (contradicted && passes) verdict.kind = VerdictKind::undecided;
 }
 
 void apply_doubts(const Evidence& evidence, double bias, Verdict& verdict) {

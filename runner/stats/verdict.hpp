@@ -41,8 +41,8 @@ struct Evidence {
 //   SLOWER     hi < 0
 //   UNDECIDED  otherwise, with the replicates and time that a verdict is expected to take (WIDTH)
 // A control inside +-delta that excludes 0 (CONTROL_BIAS) widens [lo, hi] by |d of the control| first; the verdict's estimate holds
-// the widened bounds. Then, at best UNDECIDED: mean-based or p99 ratio further than delta from the robust one (TAIL; SLOWER
-// stays). UNDECIDED instead of any of the three: a doubt, or another answer without the flagged rounds (SENSITIVITY).
+// the widened bounds. Then, at best UNDECIDED: mean-based or p99 ratio further than delta from the robust one with its whole interval
+// (TAIL; SLOWER stays, and so does FASTER where that ratio is resolved as faster too). UNDECIDED instead of any of the three: a doubt, or another answer without the flagged rounds (SENSITIVITY).
 [[nodiscard]] Verdict judge(const Plan& plan, const Estimate& estimate, const Evidence& evidence);
 
 // FASTER and SAME pass, SLOWER failed, UNDECIDED undecided, INVALID invalid.

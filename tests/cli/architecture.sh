@@ -6,6 +6,10 @@ status=0
 # forbid FOLDER PATTERN REASON: no file below FOLDER includes a path that matches PATTERN.
 forbid() {
     local found
+    [ -d "$1" ] || {
+        echo "the folder $1, which is checked here, does not exist"
+        status=1
+    }
     found=$(grep -rnE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($2)" --include='*.cpp' --include='*.hpp' --include='*.h' \
         --include='*.inc' --include='*.cu' --include='*.cuh' "$1")
     if [ -n "$found" ]; then
@@ -20,7 +24,11 @@ for box in identity plan platform plugin session stats; do
     forbid runner/$box '(store|reports|tests|runner/main)/|sqlite3\.h' "runner knows no SQL and prints no report"
     case $box in plugin | identity) ;; *) forbid runner/$box 'engine/' "only plugin and identity read engine/abi.h" ;; esac
 done
-forbid runner/plugin 'engine/[^a]' "engine/abi.h is the engine's only face"
+for box in plugin identity; do forbid runner/$box 'engine/([^a]|a[^b])' "engine/abi.h is the engine's only face"; done
+forbid runner/plan 'runner/(identity|platform|plugin|session|stats)/' "a plan is a pure function of a request"
+forbid runner/platform 'runner/(identity|plan|plugin|session|stats)/' "the operating system's interface knows no box above it"
+forbid runner/plugin 'runner/(identity|plan|session|stats)/' "loading an engine needs the platform and records only"
+forbid runner/identity 'runner/(plan|plugin|session|stats)/' "identity is read from files, without loading an engine"
 forbid runner/stats 'runner/(identity|plan|platform|plugin|session)/' "the statistics are pure functions of records"
 forbid store '(engine|reports|tests|runner/(identity|plan|platform|plugin|session|stats|main))/' "store knows records, not engines"
 forbid reports '(engine|store|tests|runner/(identity|plan|platform|plugin|session|main))/|sqlite3\.h|fstream' "reports are pure functions from records to text"

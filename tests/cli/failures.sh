@@ -28,10 +28,10 @@ wait $supervisor 2>/dev/null
 for _ in $(seq 100); do kill -0 "$worker" 2>/dev/null || break; sleep 0.05; done
 kill -0 "$worker" 2>/dev/null && fail "the worker outlived its supervisor"
 
+killed=$("$AB" list --json | grep -o '"uuid": *"[^"]*"' | cut -d'"' -f4 | head -n 1) # the newest
 # The next run works, and shows the abandoned session as aborted with its finished rounds.
 # shellcheck disable=SC2086
-expect 0 "$AB" run --base "$TOYS/libtoy_slow.so" --candidate "$TOYS/libtoy.so" --model $MODEL $STEADY
-killed=$("$AB" list --json | grep -o '"uuid": *"[^"]*"' | cut -d'"' -f4 | sed -n 2p)
+expect_verdict 0 "$AB" run --base "$TOYS/libtoy_slow.so" --candidate "$TOYS/libtoy.so" --model $MODEL $STEADY
 expect 0 "$AB" show "$killed" --json
 says '"output_digest"'
 says '"aborted"'
@@ -58,6 +58,22 @@ wait $supervisor
 [ $? -eq 5 ] || fail "a killed worker did not end in exit code 5"
 says "signal 9"
 says "unattributed"
+
+# A hang is noticed, and replayed alone to see whose it is.
+# shellcheck disable=SC2086
+expect 5 "$AB" run --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy_hang.so" --model $MODEL $QUICK --patience 2
+says "no word for 2 s"
+says "reproduced by running candidate alone"
+
+# What changed reached no object: nothing to measure.
+expect 0 "$AB" run --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy_unused.so" --model $MODEL
+says "TOY_UNUSED"
+
+# A report that cannot be written is an error.
+expect 6 sh -c '"$0" list >/dev/full' "$AB"
+
+# Nothing of a killed session stays behind.
+[ -z "$(ls "$WORK"/*/arms 2>/dev/null)" ] || fail "copies of arms are left: $(ls "$WORK"/*/arms)"
 
 # A damaged database is said to be one.
 head -c 5000 /dev/urandom >"$WORK/damaged.db"

@@ -2,15 +2,15 @@
 # What the service says about engines whose only difference is known.
 . "$(dirname "$0")/common.sh"
 
-# A planted slowdown of 20 % against a margin of 5 %.
+# A planted slowdown to half the speed.
 # shellcheck disable=SC2086
-expect 1 "$AB" run --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy_slow.so" --model $MODEL $STEADY
+expect_verdict 1 "$AB" run --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy_slow.so" --model $MODEL $STEADY
 says "SLOWER"
 says "TOY_EXTRA_PERCENT"
 
 # The same pair the other way round.
 # shellcheck disable=SC2086
-expect 0 "$AB" run --base "$TOYS/libtoy_slow.so" --candidate "$TOYS/libtoy.so" --model $MODEL $STEADY
+expect_verdict 0 "$AB" run --base "$TOYS/libtoy_slow.so" --candidate "$TOYS/libtoy.so" --model $MODEL $STEADY
 says "FASTER"
 
 # A faster or slower engine with other output is neither.
@@ -28,7 +28,7 @@ expect 0 "$AB" run --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy.so" --mode
 says "Identical"
 # Unless identity is the point.
 # shellcheck disable=SC2086
-expect 0 "$AB" run --aa --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy.so" --model $MODEL $STEADY
+expect_verdict 0 "$AB" run --aa --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy.so" --model $MODEL $STEADY
 says "SAME"
 
 # Two places: refused, both named, nothing stored.

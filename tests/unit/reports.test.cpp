@@ -12,6 +12,7 @@
 #include "reports/history.hpp"
 #include "reports/layout.hpp"
 #include "reports/progress.hpp"
+#include "reports/session_svg.hpp"
 #include "reports/session_text.hpp"
 #include "runner/record/json.hpp"
 #include "tests/unit/reports_fixture.hpp"
@@ -98,6 +99,22 @@ const Place define_place{PlaceKind::define, "VLLM_GEMV_AB_BASELINE", "1", "(unse
 const Place flag_place{PlaceKind::flag, "optimisation", "-O2", "-O3", {}};
 
 }  // namespace
+
+TEST_CASE("svg: a sealed session, one without a verdict, and one with nothing measured") {
+    Session session = fixture::session();
+    session.workload.model_name = "a<b>&\"c\x01";
+    check_approved("session.svg", session_svg(session));
+    session.verdict.reset();
+    session.state = SessionState::aborted;
+    session.windows.resize(30);
+    CHECK_THAT(session_svg(session), Catch::Contains("no verdict: the session is aborted") && Catch::Contains("<circle"));
+    session.windows.clear();
+    CHECK_THAT(session_svg(session), Catch::Contains("no round is finished"));
+    // All times equal: an axis of no length would divide by zero.
+    session = fixture::session();
+    for (Window& window : session.windows) window = session.windows.front();
+    CHECK_THAT(session_svg(session), !Catch::Contains("n/a"));
+}
 
 TEST_CASE("format: numbers become text in one way") {
     CHECK(fixed_text(1.005, 1) == "1.0");

@@ -268,6 +268,23 @@ TEST_CASE("estimate: one wild super-round moves the replicate little, the mean r
     CHECK(result.candidate.d == Approx(std::log(1.2)).epsilon(1e-6));
     CHECK(result.mean_ratio < 1.0);
     CHECK(result.p99_ratio == Approx(12.0 / 30.0));
+    // Both replicates say the same, so the disagreement is certain.
+    const double mean_candidate = (6.0 * 10.0 + 30.0) / 7.0;
+    CHECK(result.mean_minus_robust.lo == Approx(std::log(12.0 / mean_candidate / 1.2)).epsilon(1e-6));
+    CHECK(result.mean_minus_robust.hi == Approx(result.mean_minus_robust.lo));
+    CHECK(result.p99_minus_robust.lo == Approx(std::log(12.0 / 30.0 / 1.2)).epsilon(1e-6));
+}
+
+TEST_CASE("estimate: a stall in one replicate leaves the tail's disagreement undecided") {
+    const Plan plan = plan_with(6, 7);
+    const Estimate result = estimate(plan, windows_of(plan, [](const Window& w) {
+                                         const bool stalled = w.replicate == 2 && w.super_round == 4 && w.arm == ArmRole::candidate;
+                                         return arm_ns(w.arm) * (stalled ? 3.0 : 1.0);
+                                     }));
+    CHECK(result.mean_minus_robust.d < 0.0);
+    CHECK(result.mean_minus_robust.hi > 0.0);
+    CHECK(result.p99_minus_robust.d < -0.1);
+    CHECK(result.p99_minus_robust.hi > 0.0);
 }
 
 TEST_CASE("estimate: windows outside the plan, or twice, are refused") {

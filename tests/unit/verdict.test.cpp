@@ -222,18 +222,38 @@ TEST_CASE("judge: a tail that disagrees allows UNDECIDED at best") {
     };
     for (const Row& row : {Row{0.05, 0.06, VerdictKind::undecided}, Row{-0.001, 0.001, VerdictKind::undecided},
                            Row{-0.02, 0.02, VerdictKind::undecided}, Row{-0.06, -0.05, VerdictKind::slower}}) {
-        for (double Estimate::*ratio : {&Estimate::mean_ratio, &Estimate::p99_ratio}) {
+        for (const auto& [difference, tail] : {std::pair{&Estimate::mean_minus_robust, &Estimate::mean_based},
+                                               std::pair{&Estimate::p99_minus_robust, &Estimate::p99_based}}) {
             for (const double sign : {-1.0, 1.0}) {
                 Estimate estimate = estimate_of(row.lo, row.hi);
-                estimate.*ratio = std::exp(estimate.candidate.d + sign * delta * 1.01);
-                const Verdict verdict = judge(six_replicates(), estimate, clean());
+                estimate.*tail = interval(-0.002, 0.3);
+                const auto judged_with = [&](double near, double far) {
+                    estimate.*difference = sign > 0.0 ? interval(near, far) : interval(-far, -near);
+                    return judge(six_replicates(), estimate, clean());
+                };
+                const Verdict verdict = judged_with(delta * 1.01, delta * 1.03);
                 CHECK(name_of(verdict.kind) == name_of(row.with_tail));
                 CHECK(has_reason(verdict, "TAIL"));
-                estimate.*ratio = std::exp(estimate.candidate.d + sign * delta * 0.99);
-                CHECK_FALSE(has_reason(judge(six_replicates(), estimate, clean()), "TAIL"));
+                // One stall in one arm: the centre is far out, but the replicates do not agree on it.
+                CHECK_FALSE(has_reason(judged_with(delta * 0.99, delta * 50.0), "TAIL"));
             }
         }
     }
+}
+
+TEST_CASE("judge: a tail that shows a smaller gain leaves the gain") {
+    Estimate estimate = estimate_of(0.05, 0.06);
+    estimate.p99_minus_robust = interval(-0.04, -0.03);
+    estimate.p99_based = interval(0.01, 0.03);
+    const Verdict verdict = judge(six_replicates(), estimate, clean());
+    CHECK(name_of(verdict.kind) == "FASTER");
+    CHECK(has_reason(verdict, "TAIL"));
+    estimate.p99_based = interval(-0.001, 0.03);
+    CHECK(name_of(judge(six_replicates(), estimate, clean()).kind) == "UNDECIDED");
+    // Inside the margin by the robust ratio, and by the slow tokens faster: neither answer describes the candidate.
+    estimate = estimate_of(-0.001, 0.001);
+    estimate.p99_minus_robust = estimate.p99_based = interval(0.03, 0.04);
+    CHECK(name_of(judge(six_replicates(), estimate, clean()).kind) == "UNDECIDED");
 }
 
 TEST_CASE("judge: doubts and dependence on flagged rounds lead to UNDECIDED, warnings to nothing") {
