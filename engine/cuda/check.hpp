@@ -20,7 +20,6 @@ void require(bool holds, const char* precondition, std::source_location where = 
 
 // Blocks of `per_block` that cover `count`, both at least 1: the one place where a grid is computed from rows. Throws EngineError if a
 // grid cannot have so many.
-[[nodiscard]] unsigned blocks_for(std::size_t count, std::size_t per_block,
-                                  std::source_location where = std::source_location::current());
+[[nodiscard]] unsigned blocks_for(std::size_t count, std::size_t per_block, std::source_location where = std::source_location::current());
 
 }  // namespace kestrel::cuda

@@ -160,8 +160,8 @@ void Decoder::gdn_layer(std::uint32_t layer) {
     gemv(layer, Role::z, dims_.value_width(), dims_.hidden, x, piece(layout_.z), Store::replace);
     launch_f32_gemv_pair(vector(layer, Role::beta), vector(layer, Role::alpha), x, dims_.v_heads, dims_.hidden, piece(layout_.beta),
                          piece(layout_.alpha), stream);
-    launch_gdn_beta_g(piece(layout_.beta), piece(layout_.alpha), vector(layer, Role::decay_rate), vector(layer, Role::dt_bias), dims_.v_heads,
-                      stream);
+    launch_gdn_beta_g(piece(layout_.beta), piece(layout_.alpha), vector(layer, Role::decay_rate), vector(layer, Role::dt_bias),
+                      dims_.v_heads, stream);
     launch_conv_silu(piece(layout_.conv_state) + number_in_kind_[layer] * layout_.conv_state_stride, vector(layer, Role::conv), mixed,
                      dims_.conv_channels(), dims_.conv_taps, stream);
     // q and k lie one after the other; only q is scaled.

@@ -1,5 +1,5 @@
-// The launchers: each states what its kernel takes, checks it, and computes the grid itself from the rows, so that a launch which covers too
-// few of them cannot be written. All pointers are to device memory, all launches go into `stream`, all throw EngineError.
+// The launchers: each states what its kernel takes, checks it, and computes the grid itself from the rows, so that a launch which covers
+// too few of them cannot be written. All pointers are to device memory, all launches go into `stream`, all throw EngineError.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -112,7 +112,7 @@ void launch_argmax(const float* values, std::size_t n, void* scratch, Control* c
 // Values of synthetic weights (engine/synthetic.hpp): element e follows from mix(key + (e + 1) G).
 struct SyntheticValues {
     std::uint64_t key;
-    bool levels;   // 15 levels times `unit`, or `centre` + step 2^-15 `unit`
+    bool levels;  // 15 levels times `unit`, or `centre` + step 2^-15 `unit`
     float centre;
     float unit;
 };

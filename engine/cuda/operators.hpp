@@ -5,6 +5,6 @@
 
 namespace kestrel::cuda {
 
-[[nodiscard]] const BackendOperators& device_operators();
+extern const BackendOperators device_operators;
 
 }  // namespace kestrel::cuda

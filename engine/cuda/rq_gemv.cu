@@ -100,8 +100,8 @@ __global__ void __launch_bounds__(gemv_threads) k_rq_q4_gemv_f32act(const uint4*
 
 // Every other type: a warp per row, eight elements per lane at a time, or one where rows are not whole eights (scalar types only).
 template <TensorType Type>
-__global__ void __launch_bounds__(gemv_threads) k_rq_gemv_f32act(Stored m, const float* x, unsigned rows, unsigned cols, float* y,
-                                                                 bool add) {
+__global__ void __launch_bounds__(gemv_threads)
+    k_rq_gemv_f32act(Stored m, const float* x, unsigned rows, unsigned cols, float* y, bool add) {
     const unsigned lane = threadIdx.x % warp_lanes;
     const unsigned row = blockIdx.x * gemv_warps + threadIdx.x / warp_lanes;
     if (row >= rows) return;  // the last block's surplus warps

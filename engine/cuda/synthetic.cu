@@ -55,8 +55,8 @@ void launch_synthetic_f32(const SyntheticValues& values, std::size_t rows, std::
 void launch_synthetic_q4_0(const SyntheticValues& values, std::size_t elements, std::byte* out, cudaStream_t stream) {
     require(values.levels && elements % 32 == 0, "synthetic q4_0: levels, in whole blocks of 32");
     const std::size_t blocks = elements / 32;
-    k_synthetic_q4_0<<<blocks_for(blocks, synthetic_threads), synthetic_threads, 0, stream>>>(
-        values, blocks, reinterpret_cast<uint4*>(out), reinterpret_cast<__half*>(out + blocks * 16));
+    k_synthetic_q4_0<<<blocks_for(blocks, synthetic_threads), synthetic_threads, 0, stream>>>(values, blocks, reinterpret_cast<uint4*>(out),
+                                                                                              reinterpret_cast<__half*>(out + blocks * 16));
     check_launch("k_synthetic_q4_0");
 }
 
