@@ -226,7 +226,7 @@ kestrel_status switches_effective(const kestrel_engine* engine, size_t index, co
         need(engine, "engine");
         need(value, "value");
         if (index >= backend_library().switches.size()) bad_argument("no switch " + std::to_string(index));
-        *value = engine->backend().effective_switch(index);
+        *value = engine->effective_switch(index);
     });
 }
 

@@ -13,6 +13,10 @@ void TensorDigest::add_block(const std::array<std::uint64_t, 4>& block) {
 
 void TensorDigest::add_bytes(std::span<const std::byte> bytes) {
     add_block({bytes.size(), 0, 0, 0});
+    add_blocks(bytes);
+}
+
+void TensorDigest::add_blocks(std::span<const std::byte> bytes) {
     std::array<std::uint64_t, 4> block{};
     std::size_t at = 0;
     for (; at + sizeof block <= bytes.size(); at += sizeof block) {
@@ -27,9 +31,14 @@ void TensorDigest::add_bytes(std::span<const std::byte> bytes) {
 }
 
 void TensorDigest::add(std::string_view name, std::span<const std::uint64_t> shape, std::span<const float> values) {
+    begin(name, shape, values.size());
+    add_values(values);
+}
+
+void TensorDigest::begin(std::string_view name, std::span<const std::uint64_t> shape, std::uint64_t elements) {
     add_bytes(std::as_bytes(std::span(name)));
     add_bytes(std::as_bytes(shape));
-    add_bytes(std::as_bytes(values));
+    add_block({elements * sizeof(float), 0, 0, 0});
 }
 
 std::array<std::uint64_t, 4> TensorDigest::words() const {

@@ -26,11 +26,15 @@ namespace kestrel {
 class TensorDigest {
   public:
     void add(std::string_view name, std::span<const std::uint64_t> shape, std::span<const float> values);
+    // The same in pieces: `elements` values in all, every piece but the last a multiple of 8.
+    void begin(std::string_view name, std::span<const std::uint64_t> shape, std::uint64_t elements);
+    void add_values(std::span<const float> values) { add_blocks(std::as_bytes(values)); }
     [[nodiscard]] std::array<std::uint64_t, 4> words() const;
     [[nodiscard]] std::string hex() const;  // the words, 64 digits
 
   private:
-    void add_bytes(std::span<const std::byte> bytes);
+    void add_bytes(std::span<const std::byte> bytes);   // length and content
+    void add_blocks(std::span<const std::byte> bytes);  // content, padded
     void add_block(const std::array<std::uint64_t, 4>& block);
     std::array<std::uint64_t, 4> words_{mix(1), mix(2), mix(3), mix(4)};
 };

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/cpu/thread_pool.hpp"
 #include "engine/error.hpp"
 #include "engine/switches.hpp"
-#include "engine/synthetic.hpp"
 
 namespace kestrel {
 namespace {
@@ -26,15 +26,6 @@ MemoryBlock lent(void* memory, std::size_t bytes, std::uint64_t needed, const st
     return MemoryBlock::lend(memory, bytes, needed, backend_library().alignment, purpose);
 }
 
-void load_host_block(const ModelSource& source, const WeightLayout& layout, std::uint32_t threads, float* block) {
-    if (source.seed) {
-        cpu::ThreadPool pool(threads);
-        make_synthetic_weights(*source.seed, layout, pool, block);
-    } else {
-        load_hf_weights(source.path, layout, block);
-    }
-}
-
 MemoryBlock host_block(const WeightLayout& layout, const ModelSource& source) {
     return MemoryBlock::allocate(layout.bytes(), "weights of " + source.path.string() + " on their way through host memory");
 }
@@ -42,9 +33,9 @@ MemoryBlock host_block(const WeightLayout& layout, const ModelSource& source) {
 // Into the backend's memory.
 void load_weights(const ModelSource& source, const WeightLayout& layout, std::uint32_t threads, std::byte* weights) {
     const WeightArrangement* own = backend_library().arrangement;
-    if (own == nullptr) return load_host_block(source, layout, threads, reinterpret_cast<float*>(weights));
+    if (own == nullptr) return source.load(layout, threads, weights);
     const MemoryBlock host = host_block(layout, source);
-    load_host_block(source, layout, threads, reinterpret_cast<float*>(host.data()));
+    source.load(layout, threads, host.data());
     own->put(layout, host.data(), weights);
 }
 
@@ -62,6 +53,23 @@ MemoryBlock workspace_block(const kestrel_open_args& args, const ModelSource& so
     return backend_library().allocate(bytes, "state, cache and scratch of " + source.path.string());
 }
 
+SwitchValues switches_of(const kestrel_open_args& args) {
+    return read_switches(backend_library().switches, args.switches, args.switch_count);
+}
+
+// As stored in an engine without the switch.
+WeightFormat weight_format(const SwitchValues& values) {
+    const auto all = backend_library().switches;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (all[i].values.data() == weights_switch.values.data()) return static_cast<WeightFormat>(values.at(i));
+    }
+    return WeightFormat::stored;
+}
+
+WeightLayout layout_for(const kestrel_open_args& args, const ModelSource& source) {
+    return layout_of(source, weight_format(switches_of(args)));
+}
+
 std::byte* lent_weights(const kestrel_open_args& args, const WeightLayout& layout) {
     if (args.weights == nullptr) bad_argument("no weights memory is lent");
     return lent(args.weights, args.weights_bytes, weights_bytes(layout), "weights").data();
@@ -69,27 +77,10 @@ std::byte* lent_weights(const kestrel_open_args& args, const WeightLayout& layou
 
 }  // namespace
 
-ModelSource find_model(const kestrel_open_args& args) {
+std::unique_ptr<ModelSource> find_model(const kestrel_open_args& args) {
     if (args.model == nullptr || args.model[0] == '\0') bad_argument("no model is named");
     if (args.max_positions == 0) bad_argument("max_positions must be at least 1");
-    ModelSource source;
-    source.path = args.model;
-    std::error_code error;
-    const auto kind = std::filesystem::status(source.path, error);
-    if (std::filesystem::is_directory(kind)) {
-        source.dims = read_hf_config(source.path);
-        check_hf_weights(source.path, WeightLayout(source.dims));
-    } else if (source.path.extension() == ".toml") {
-        ModelDescription description = read_description(source.path);
-        source.dims = std::move(description.dims);
-        source.seed = description.seed;
-    } else if (!std::filesystem::exists(kind)) {
-        bad_model(source.path.string() + ": no such file or directory");
-    } else {
-        fail(KESTREL_UNSUPPORTED,
-             source.path.string() + ": this engine opens Hugging Face directories and *.toml descriptions, not this file");
-    }
-    return source;
+    return open_model(args.model);
 }
 
 std::uint32_t threads_of(const kestrel_open_args& args) {
@@ -100,12 +91,12 @@ std::uint32_t threads_of(const kestrel_open_args& args) {
 }
 
 kestrel_memory_needs memory_needs(const kestrel_open_args& args) {
-    const ModelSource source = find_model(args);
-    const WeightLayout layout(source.dims);
+    const auto source = find_model(args);
+    const WeightLayout layout = layout_for(args, *source);
     kestrel_memory_needs needs{};
     needs.kind = backend_library().memory_kind;
     needs.weights_bytes = weights_bytes(layout);
-    needs.workspace_bytes = backend_library().workspace_bytes(source.dims, args.max_positions);
+    needs.workspace_bytes = backend_library().workspace_bytes(source->dims, args.max_positions);
     needs.alignment = backend_library().alignment;
     const std::string id = layout_id(layout);
     std::copy_n(id.begin(), std::min(id.size(), sizeof needs.layout_id - 1), needs.layout_id);
@@ -113,30 +104,33 @@ kestrel_memory_needs memory_needs(const kestrel_open_args& args) {
 }
 
 void load_borrowed(const kestrel_open_args& args) {
-    const ModelSource source = find_model(args);
-    const WeightLayout layout(source.dims);
-    load_weights(source, layout, threads_of(args), lent_weights(args, layout));
+    const auto source = find_model(args);
+    const WeightLayout layout = layout_for(args, *source);
+    load_weights(*source, layout, threads_of(args), lent_weights(args, layout));
 }
 
 std::string digest_borrowed(const kestrel_open_args& args) {
-    const ModelSource source = find_model(args);
-    const WeightLayout layout(source.dims);
+    const auto source = find_model(args);
+    const WeightLayout layout = layout_for(args, *source);
     const std::byte* weights = lent_weights(args, layout);
     const WeightArrangement* own = backend_library().arrangement;
-    if (own == nullptr) return digest_of(layout, reinterpret_cast<const float*>(weights));
-    const MemoryBlock host = host_block(layout, source);
+    if (own == nullptr) return digest_of(layout, weights);
+    const MemoryBlock host = host_block(layout, *source);
     own->get(layout, weights, host.data());
-    return digest_of(layout, reinterpret_cast<const float*>(host.data()));
+    return digest_of(layout, host.data());
 }
 
 }  // namespace kestrel
 
-kestrel_engine::kestrel_engine(const kestrel_open_args& args) : kestrel_engine(args, kestrel::find_model(args)) {}
+kestrel_engine::kestrel_engine(const kestrel_open_args& args) : kestrel_engine(args, *kestrel::find_model(args)) {}
 
 kestrel_engine::kestrel_engine(const kestrel_open_args& args, const kestrel::ModelSource& source)
-    : dims_(source.dims), layout_(dims_), threads_(kestrel::threads_of(args)), max_positions_(args.max_positions) {
+    : dims_(source.dims),
+      format_(kestrel::weight_format(kestrel::switches_of(args))),
+      layout_(kestrel::layout_of(source, format_)),
+      threads_(kestrel::threads_of(args)),
+      max_positions_(args.max_positions) {
     const kestrel::BackendLibrary& library = kestrel::backend_library();
-    kestrel::SwitchValues switches = kestrel::read_switches(library.switches, args.switches, args.switch_count);
     weights_ = kestrel::weights_block(args, source, layout_);
     workspace_ = kestrel::workspace_block(args, source);
     backend_ = library.open({.dims = dims_,
@@ -145,7 +139,13 @@ kestrel_engine::kestrel_engine(const kestrel_open_args& args, const kestrel::Mod
                              .workspace = workspace_.data(),
                              .threads = threads_,
                              .max_positions = max_positions_,
-                             .switches = std::move(switches)});
+                             .switches = kestrel::switches_of(args)});
+}
+
+const char* kestrel_engine::effective_switch(std::size_t index) const {
+    const kestrel::SwitchDescription& one = kestrel::backend_library().switches[index];
+    if (one.values.data() == kestrel::weights_switch.values.data()) return one.values[static_cast<std::size_t>(format_)];
+    return backend_->effective_switch(index);
 }
 
 kestrel_model_info kestrel_engine::info() const {

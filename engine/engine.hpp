@@ -2,29 +2,20 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "engine/abi.h"
 #include "engine/backend.hpp"
 #include "engine/memory.hpp"
-#include "engine/model_config.hpp"
+#include "engine/model_source.hpp"
+#include "engine/switches.hpp"
 #include "engine/weights.hpp"
 
 namespace kestrel {
 
-// A model named in open arguments: what is known before any weight is read.
-struct ModelSource {
-    std::filesystem::path path;
-    ModelDims dims;
-    std::optional<std::uint64_t> seed;  // of a description; none for a checkpoint
-};
-
-// Throws EngineError: bad model, unsupported kind of model, bad argument. The names and shapes of a checkpoint are checked here,
-// so that nobody allocates what its configuration merely claims.
-[[nodiscard]] ModelSource find_model(const kestrel_open_args& args);
+// The model named in open arguments (see open_model). Throws EngineError: bad model, unsupported kind of model, bad argument.
+[[nodiscard]] std::unique_ptr<ModelSource> find_model(const kestrel_open_args& args);
 
 // Threads asked for, or as many as the process may run on.
 [[nodiscard]] std::uint32_t threads_of(const kestrel_open_args& args);
@@ -42,11 +33,14 @@ struct kestrel_engine {
     [[nodiscard]] const kestrel::ModelDims& dims() const { return dims_; }
     [[nodiscard]] kestrel::Backend& backend() { return *backend_; }
     [[nodiscard]] const kestrel::Backend& backend() const { return *backend_; }
+    // The value that runs; `index` as in the library's switches.
+    [[nodiscard]] const char* effective_switch(std::size_t index) const;
 
   private:
     kestrel_engine(const kestrel_open_args& args, const kestrel::ModelSource& source);
 
     kestrel::ModelDims dims_;
+    kestrel::WeightFormat format_;
     kestrel::WeightLayout layout_;
     std::uint32_t threads_;
     std::uint32_t max_positions_;

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <optional>
 
 #include "engine/error.hpp"
+#include "engine/json_file.hpp"
 
 namespace kestrel {
 namespace {
@@ -18,24 +16,6 @@ constexpr std::uint32_t largest_dimension = 1U << 20;
 constexpr std::uint32_t largest_layer_count = 4096;
 constexpr std::uint32_t largest_conv = 64;
 constexpr std::uintmax_t largest_config_bytes = std::uintmax_t{16} << 20;
-
-json read_json(const std::string& file) {
-    std::error_code error;
-    const std::uintmax_t bytes = std::filesystem::file_size(file, error);
-    if (error) bad_model(file + ": cannot be read (" + error.message() + "); a Hugging Face directory needs it");
-    if (bytes > largest_config_bytes) {
-        bad_model(file + ": " + std::to_string(bytes) + " bytes is too large for a configuration");
-    }
-    std::ifstream in(file, std::ios::binary);
-    if (!in) bad_model(file + ": cannot be opened");
-    try {
-        json parsed = json::parse(in);
-        if (!parsed.is_object()) bad_model(file + ": expected a JSON object at the top, found " + parsed.type_name());
-        return parsed;
-    } catch (const json::exception& problem) {
-        bad_model(file + ": not valid JSON: " + problem.what());
-    }
-}
 
 // One JSON object with the names needed for error messages.
 class Fields {
@@ -196,8 +176,11 @@ void validate(const ModelDims& d, const std::string& source) {
 }
 
 ModelDims read_hf_config(const std::filesystem::path& directory) {
-    const std::string file = (directory / "config.json").string();
-    const json root_json = read_json(file);
+    const std::filesystem::path file = directory / "config.json";
+    return hf_dims(read_json(file, largest_config_bytes), file.string());
+}
+
+ModelDims hf_dims(const json& root_json, const std::string& file) {
     const Fields root(root_json, file, "");
     const std::string type = root.text_or("model_type", "");
     if (type != "qwen3_5" && type != "qwen3_5_text") {

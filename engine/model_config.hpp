@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "engine/head_order.hpp"
 
 namespace kestrel {
 
@@ -24,6 +27,7 @@ struct ModelDims {
     double rope_theta = 0.0;
     double rms_eps = 0.0;
     bool tied_head = false;
+    HeadOrder head_order = HeadOrder::grouped;
     std::vector<bool> full_attention;  // per layer
 
     [[nodiscard]] std::uint32_t layers() const { return static_cast<std::uint32_t>(full_attention.size()); }
@@ -45,5 +49,8 @@ void validate(const ModelDims& dims, const std::string& source);
 // Reads <directory>/config.json of model types qwen3_5 (nested text_config) and qwen3_5_text, and validates it.
 // Throws EngineError: KESTREL_BAD_MODEL naming file and key, KESTREL_UNSUPPORTED for a variant this engine does not run.
 [[nodiscard]] ModelDims read_hf_config(const std::filesystem::path& directory);
+
+// The same from the parsed content; `file` names it in errors.
+[[nodiscard]] ModelDims hf_dims(const nlohmann::json& root, const std::string& file);
 
 }  // namespace kestrel

@@ -86,7 +86,11 @@ void run_gdn_delta(const BackendOperators& operators, std::string_view variant, 
     check_shape("o", out[1], {heads, vd});
     const std::size_t elements = elements_of("gdn_delta", {heads, kd, vd});
     std::memmove(out[0].data, in[0].data, elements * sizeof(float));
+    constexpr std::string_view suffix = "-tiled";
+    const bool tiled = variant.ends_with(suffix);
+    if (tiled) variant.remove_suffix(suffix.size());
     operators.gdn_delta({.variant = variant,
+                         .order = tiled ? HeadOrder::tiled : HeadOrder::grouped,
                          .q = in[1].data,
                          .k = in[2].data,
                          .v = in[3].data,

@@ -1,6 +1,7 @@
 // Single operators, run by the launchers and kernels that decode runs. Names, shapes and their checks are the same in all engines.
 //
-// "gdn_delta", variants "", "reg", "ref": inputs S[h,kd,vd], q[kh,kd], k[kh,kd], v[h,vd], g[h], beta[h], outputs S'[h,kd,vd],
+// "gdn_delta", variants "", "reg", "ref", and with tiled heads (head_order.hpp) "reg-tiled", "ref-tiled": inputs S[h,kd,vd], q[kh,kd],
+// k[kh,kd], v[h,vd], g[h], beta[h], outputs S'[h,kd,vd],
 //   o[h,vd]. q and k as the recurrence reads them (normalised, q scaled); g is the logarithm of the decay. kh divides h.
 // "f32_gemv2", variant "": inputs A[r,c], B[r,c], x[c], outputs ya[r], yb[r]. In a VLLM_GEMV_AB_BASELINE build two k_f32_gemv.
 // "q_gemv", variant the name of a stored type ("f32", "f16", "bf16", "q4_0", "q4_1", "q8_0", "q6_k"): inputs A[r,c], x[c], output y[r].
@@ -17,6 +18,7 @@
 #include <string_view>
 
 #include "engine/abi.h"
+#include "engine/head_order.hpp"
 #include "engine/tensor_type.hpp"
 
 namespace kestrel {
@@ -24,13 +26,14 @@ namespace kestrel {
 // Host memory, f32, row-major; checked before a backend sees it.
 struct GdnDeltaCall {
     std::string_view variant;  // "" or a value of the engine's switch
-    const float* q;            // [k_heads][kd]
-    const float* k;            // [k_heads][kd]
-    const float* v;            // [heads][vd]
-    const float* g;            // [heads]
-    const float* beta;         // [heads]
-    float* state;              // [heads][kd][vd], updated in place
-    float* out;                // [heads][vd]
+    HeadOrder order;
+    const float* q;     // [k_heads][kd]
+    const float* k;     // [k_heads][kd]
+    const float* v;     // [heads][vd]
+    const float* g;     // [heads]
+    const float* beta;  // [heads]
+    float* state;       // [heads][kd][vd], updated in place
+    float* out;         // [heads][vd]
     std::size_t heads;
     std::size_t k_heads;
     std::size_t kd;

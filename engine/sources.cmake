@@ -4,15 +4,27 @@ set(KESTREL_COMMON_SOURCES
     abi.cpp
     digest.cpp
     engine.cpp
-    hf_weights.cpp
+    file_model.cpp
+    file_tensor.cpp
+    ggml_types.cpp
+    gguf.cpp
+    gguf_model.cpp
+    gguf_values.cpp
+    hf_model.cpp
+    json_file.cpp
+    mapped_file.cpp
     memory.cpp
     model_config.cpp
+    model_source.cpp
     operators.cpp
     quantise.cpp
     safetensors.cpp
     switches.cpp
     synthetic.cpp
+    synthetic_blocks.cpp
+    tensor_check.cpp
     tensor_type.cpp
+    text.cpp
     weights.cpp
     cpu/thread_pool.cpp) # synthetic weights are made on the host, whatever decodes
 

@@ -1,13 +1,17 @@
 #include "engine/synthetic.hpp"
 
 #include <toml++/toml.h>
+#include <array>
 #include <limits>
 #include <optional>
 #include <set>
 #include <sstream>
 
+#include "engine/cpu/thread_pool.hpp"
 #include "engine/digest.hpp"
 #include "engine/error.hpp"
+#include "engine/synthetic_blocks.hpp"
+#include "engine/text.hpp"
 
 namespace kestrel {
 namespace {
@@ -52,6 +56,8 @@ class Table {
         return *inner;
     }
 
+    [[nodiscard]] bool has(const char* key) const { return table_.contains(key); }
+
     void reject_unknown() const {
         for (const auto& [key, value] : table_) {
             if (!used_.contains(std::string(key.str()))) {
@@ -94,8 +100,23 @@ ModelDims read_dims(Table& dims_table, const std::string& file) {
     return d;
 }
 
+void read_types(Table& root, ModelDescription& description, const std::string& file) {
+    if (!root.has("weights")) return;
+    Table table(root.inside("weights"), file, "weights.");
+    const auto type = [&](const char* key, TensorType otherwise) {
+        if (!table.has(key)) return otherwise;
+        const auto name = table.need<std::string>(key, "a string");
+        const std::optional<TensorType> found = tensor_type_named(name);
+        if (found) return *found;
+        bad_model(file + ": key \"weights." + key + "\": expected f32, f16, bf16, q4_0, q4_1, q8_0 or q6_k, found " + in_quotes(name));
+    };
+    description.matrices = type("matrices", TensorType::f32);
+    description.head = type("head", description.matrices);
+    table.reject_unknown();
+}
+
 struct Scale {
-    bool levels = false;  // 15 levels, or a spread around `centre`
+    bool levels = false;  // 15 of them, or a spread around `centre`
     float centre = 0.0F;
     int shift = 0;
 };
@@ -119,13 +140,13 @@ Scale scale_of(const TensorSpec& tensor) {
         case Role::final_norm:
         case Role::q_norm:
         case Role::k_norm:
-            return {false, 0.0F, 2};
+            return {false, 1.0F, 2};
         case Role::gated_norm:
             return {false, 1.0F, 1};
         case Role::conv:
             return {false, 0.0F, 0};
-        case Role::a_log:
-            return {false, -1.0F, -1};
+        case Role::decay_rate:
+            return {false, -1.25F, 0};
         case Role::dt_bias:
             return {false, -2.0F, -1};
         default:
@@ -133,15 +154,26 @@ Scale scale_of(const TensorSpec& tensor) {
     }
 }
 
-float value_at(const Scale& scale, std::uint64_t u) {
-    if (scale.levels) {
-        const auto level = static_cast<int>(((u >> 40) * 15) >> 24) - 7;
-        return static_cast<float>(level) * (1.0F / static_cast<float>(1U << scale.shift));
-    }
+int level_of(std::uint64_t u) {
+    return static_cast<int>(((u >> 40) * 15) >> 24) - 7;
+}
+
+float spread_at(const Scale& scale, std::uint64_t u) {
     const auto step = static_cast<int>(u >> 48) - (1 << 15);
     const float unit = scale.shift >= 0 ? 1.0F / static_cast<float>(1U << scale.shift) : static_cast<float>(1U << -scale.shift);
     return scale.centre + static_cast<float>(step) * 0x1p-15F * unit;
 }
+
+class SyntheticModel : public ModelSource {
+  public:
+    SyntheticModel(const std::filesystem::path& where, ModelDescription description)
+        : ModelSource(where, description.dims), description_(std::move(description)) {}
+    [[nodiscard]] TensorType stored_type(const TensorSpec& matrix) const override;
+    void load(const WeightLayout& layout, std::uint32_t threads, std::byte* block) const override;
+
+  private:
+    ModelDescription description_;
+};
 
 }  // namespace
 
@@ -166,29 +198,48 @@ ModelDescription read_description(const std::filesystem::path& path) {
     description.seed = static_cast<std::uint64_t>(seed);
     Table dims(root.inside("dims"), file, "dims.");
     description.dims = read_dims(dims, file);
+    read_types(root, description, file);
     root.reject_unknown();
     return description;
 }
 
-void make_synthetic_weights(std::uint64_t seed, const WeightLayout& layout, cpu::ThreadPool& pool, float* block) {
+namespace {
+
+TensorType SyntheticModel::stored_type(const TensorSpec& matrix) const {
+    const Role head = dims.tied_head ? Role::embed : Role::head;
+    return matrix.role == head ? description_.head : description_.matrices;
+}
+
+void SyntheticModel::load(const WeightLayout& layout, std::uint32_t threads, std::byte* block) const {
+    cpu::ThreadPool pool(threads);
     std::uint64_t number = 0;
     for (const TensorSpec& tensor : layout.tensors()) {
-        const std::uint64_t key = mix(seed + ++number * golden);
+        const std::uint64_t key = mix(description_.seed + ++number * golden);
         const Scale scale = scale_of(tensor);
-        const auto element = [&](std::uint64_t e) { return value_at(scale, mix(key + (e + 1) * golden)); };
+        const auto number_at = [&](std::uint64_t e) { return mix(key + (e + 1) * golden); };
         const std::size_t elements = tensor.elements();
-        if (tensor.role == Role::conv) {
+        if (!scale.levels) {
             std::vector<float> canonical(elements);
-            for (std::size_t e = 0; e < elements; ++e) canonical[e] = element(e);
+            for (std::size_t e = 0; e < elements; ++e) canonical[e] = spread_at(scale, number_at(e));
             to_block(tensor, canonical, block);
             continue;
         }
-        float* out = block + tensor.offset;
+        const TensorTypeInfo& info = info_of(tensor.type);
         pool.run([&](std::size_t part, std::size_t parts) {
             const cpu::Range mine = cpu::share_of(elements, 1024, part, parts);
-            for (std::size_t e = mine.first; e < mine.last; ++e) out[e] = element(e);
+            std::array<int, 256> levels{};
+            for (std::size_t e = mine.first; e < mine.last; e += info.block_elements) {
+                for (std::size_t j = 0; j < info.block_elements; ++j) levels[j] = level_of(number_at(e + j));
+                pack_levels(tensor.type, levels.data(), scale.shift, block + tensor.offset + bytes_of(info, e));
+            }
         });
     }
+}
+
+}  // namespace
+
+std::unique_ptr<ModelSource> open_description(const std::filesystem::path& file) {
+    return std::make_unique<SyntheticModel>(file, read_description(file));
 }
 
 }  // namespace kestrel

@@ -5,11 +5,12 @@
 #include <numeric>
 
 #include "engine/digest.hpp"
+#include "engine/error.hpp"
+#include "engine/memory.hpp"
+#include "engine/text.hpp"
 
 namespace kestrel {
 namespace {
-
-constexpr std::uint64_t floats_per_line = 16;
 
 // conv1d.weight is [channels, 1, taps]; the kernel walks over channels, so the block holds [taps][channels].
 template <class Body>
@@ -23,18 +24,35 @@ void for_each_conv(const TensorSpec& tensor, const Body& body) {
 
 }  // namespace
 
+bool is_matrix(Role role) noexcept {
+    switch (role) {
+        case Role::embed:
+        case Role::head:
+        case Role::gate:
+        case Role::up:
+        case Role::down:
+        case Role::qkv:
+        case Role::z:
+        case Role::gdn_out:
+        case Role::q:
+        case Role::k:
+        case Role::v:
+        case Role::attention_out:
+            return true;
+        default:
+            return false;
+    }
+}
+
 std::uint64_t TensorSpec::elements() const {
     return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
 }
 
-void WeightLayout::add(Role role, std::uint32_t layer, std::string name, std::vector<std::uint64_t> shape) {
-    TensorSpec tensor{role, layer, std::move(name), std::move(shape), floats_};
-    floats_ += (tensor.elements() + floats_per_line - 1) / floats_per_line * floats_per_line;
-    tensors_.push_back(std::move(tensor));
-}
-
-// Cannot overflow: validate() bounds each dimension by 2^20 and the layers by 2^12.
-WeightLayout::WeightLayout(const ModelDims& d) {
+std::vector<TensorSpec> tensors_of(const ModelDims& d) {
+    std::vector<TensorSpec> tensors;
+    const auto add = [&](Role role, std::uint32_t layer, std::string name, std::vector<std::uint64_t> shape) {
+        tensors.push_back({role, layer, std::move(name), std::move(shape)});
+    };
     add(Role::embed, 0, "model.embed_tokens.weight", {d.vocab, d.hidden});
     for (std::uint32_t i = 0; i < d.layers(); ++i) {
         const std::string layer = "model.layers." + std::to_string(i) + ".";
@@ -54,7 +72,7 @@ WeightLayout::WeightLayout(const ModelDims& d) {
             add(Role::beta, i, layer + "linear_attn.in_proj_b.weight", {d.v_heads, d.hidden});
             add(Role::alpha, i, layer + "linear_attn.in_proj_a.weight", {d.v_heads, d.hidden});
             add(Role::conv, i, layer + "linear_attn.conv1d.weight", {d.conv_channels(), 1, d.conv_taps});
-            add(Role::a_log, i, layer + "linear_attn.A_log", {d.v_heads});
+            add(Role::decay_rate, i, layer + "linear_attn.A_log", {d.v_heads});
             add(Role::dt_bias, i, layer + "linear_attn.dt_bias", {d.v_heads});
             add(Role::gated_norm, i, layer + "linear_attn.norm.weight", {d.v_dim});
             add(Role::gdn_out, i, layer + "linear_attn.out_proj.weight", {d.hidden, d.value_width()});
@@ -66,6 +84,21 @@ WeightLayout::WeightLayout(const ModelDims& d) {
     }
     add(Role::final_norm, 0, "model.norm.weight", {d.hidden});
     if (!d.tied_head) add(Role::head, 0, "lm_head.weight", {d.vocab, d.hidden});
+    return tensors;
+}
+
+// Cannot overflow: validate() bounds each dimension by 2^20 and the layers by 2^12.
+WeightLayout::WeightLayout(const ModelDims& dims, const TypeChoice& type_of) : tensors_(tensors_of(dims)), head_order_(dims.head_order) {
+    for (TensorSpec& tensor : tensors_) {
+        if (is_matrix(tensor.role)) tensor.type = type_of(tensor);
+        const TensorTypeInfo& info = info_of(tensor.type);
+        if (tensor.shape.back() % info.block_elements != 0) {
+            bad_model("tensor " + in_quotes(tensor.name) + ": rows of " + std::to_string(tensor.shape.back()) + " elements are not whole " +
+                      std::string(info.name) + " blocks of " + std::to_string(info.block_elements) + "; use another type");
+        }
+        tensor.offset = bytes_;
+        bytes_ += (tensor.bytes() + memory_alignment - 1) / memory_alignment * memory_alignment;
+    }
 }
 
 std::uint64_t WeightLayout::parameters() const {
@@ -77,27 +110,31 @@ std::uint64_t WeightLayout::parameters() const {
 std::uint64_t WeightLayout::shape_hash() const {
     TensorDigest shapes;
     for (const TensorSpec& tensor : tensors_) shapes.add(tensor.name, tensor.shape, {});
+    const std::uint64_t order[] = {static_cast<std::uint64_t>(head_order_)};
+    shapes.add("head order", order, {});
     return shapes.words()[0];
 }
 
 std::string WeightLayout::id() const {
-    std::string id = "cpu-f32-v1-";
-    const std::uint64_t hash = shape_hash();
-    for (int shift = 60; shift >= 0; shift -= 4) id += "0123456789abcdef"[(hash >> shift) & 15U];
+    TensorDigest types;
+    for (const TensorSpec& tensor : tensors_) types.add(info_of(tensor.type).name, {}, {});
+    std::string id = "cpu-v2-";
+    for (const std::uint64_t hash : {shape_hash(), types.words()[0]}) {
+        for (int shift = 60; shift >= 0; shift -= 4) id += "0123456789abcdef"[(hash >> shift) & 15U];
+    }
     return id;
 }
 
-Weights::Weights(const ModelDims& dims, const WeightLayout& layout, const float* block)
-    : layers_(dims.layers(), std::array<const float*, role_count>{}) {
+Weights::Weights(const ModelDims& dims, const WeightLayout& layout, const std::byte* block) : layers_(dims.layers()) {
     for (const TensorSpec& tensor : layout.tensors()) {
-        layers_[tensor.layer][static_cast<std::size_t>(tensor.role)] = block + tensor.offset;
+        layers_[tensor.layer][static_cast<std::size_t>(tensor.role)] = {block + tensor.offset, tensor.type};
     }
     auto& outer = layers_[0];
     if (dims.tied_head) outer[static_cast<std::size_t>(Role::head)] = outer[static_cast<std::size_t>(Role::embed)];
 }
 
-void to_block(const TensorSpec& tensor, std::span<const float> canonical, float* block) {
-    float* out = block + tensor.offset;
+void to_block(const TensorSpec& tensor, std::span<const float> canonical, std::byte* block) {
+    auto* out = reinterpret_cast<float*>(block + tensor.offset);
     if (tensor.role == Role::conv) {
         for_each_conv(tensor, [&](std::uint64_t from, std::uint64_t to) { out[to] = canonical[from]; });
     } else {
@@ -105,25 +142,25 @@ void to_block(const TensorSpec& tensor, std::span<const float> canonical, float*
     }
 }
 
-void from_block(const TensorSpec& tensor, const float* block, std::span<float> canonical) {
-    const float* from = block + tensor.offset;
-    if (tensor.role == Role::conv) {
-        for_each_conv(tensor, [&](std::uint64_t to, std::uint64_t at) { canonical[to] = from[at]; });
-    } else {
-        std::copy(from, from + canonical.size(), canonical.begin());
-    }
-}
-
-std::string digest_of(const WeightLayout& layout, const float* block) {
+std::string digest_of(const WeightLayout& layout, const std::byte* block) {
     TensorDigest digest;
-    std::vector<float> canonical;
+    std::vector<float> values;
     for (const TensorSpec& tensor : layout.tensors()) {
+        const std::byte* stored = block + tensor.offset;
+        digest.begin(tensor.name, tensor.shape, tensor.elements());
         if (tensor.role == Role::conv) {
-            canonical.resize(tensor.elements());
-            from_block(tensor, block, canonical);
-            digest.add(tensor.name, tensor.shape, canonical);
-        } else {
-            digest.add(tensor.name, tensor.shape, {block + tensor.offset, tensor.elements()});
+            values.resize(tensor.elements());
+            const auto* held = reinterpret_cast<const float*>(stored);
+            for_each_conv(tensor, [&](std::uint64_t to, std::uint64_t at) { values[to] = held[at]; });
+            digest.add_values(values);
+            continue;
+        }
+        // Piece by piece: a large matrix in f32 would not fit beside the block. Pieces are whole blocks of every type.
+        constexpr std::uint64_t piece = 65536;
+        for (std::uint64_t done = 0; done < tensor.elements(); done += piece) {
+            values.resize(std::min(piece, tensor.elements() - done));
+            dequantise(tensor.type, stored + bytes_of(info_of(tensor.type), done), values);
+            digest.add_values(values);
         }
     }
     return digest.hex();

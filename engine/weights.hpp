@@ -1,18 +1,21 @@
-// All weights of a model in one block of f32, and where each tensor lies in it.
+// All weights of a model in one block, and where each tensor lies in it.
 //
-// Values are the checkpoint's own: zero-centred norms hold w (kernels multiply by 1 + w), A_log and dt_bias are as saved.
-// Matrices are row-major [out][in]. The one rearranged tensor is conv1d.weight, stored [tap][channel].
+// The block holds what the computation needs, whatever the format of the file: norms are the factor that is multiplied (Hugging Face
+// stores it minus one), decay_rate is -exp(A_log) (GGUF stores it so). Matrices are row-major [out][in], in the type of the file;
+// everything else, and the small matrices beta and alpha, which f32 kernels read, is f32. Value heads stay in the file's order
+// (head_order.hpp). The one rearranged tensor is conv1d.weight, held as [tap][channel].
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/model_config.hpp"
+#include "engine/tensor_type.hpp"
 
 namespace kestrel {
 
@@ -31,7 +34,7 @@ enum class Role : std::uint8_t {
     beta,
     alpha,
     conv,
-    a_log,
+    decay_rate,
     dt_bias,
     gated_norm,
     gdn_out,  // gated-delta-net layers
@@ -44,55 +47,60 @@ enum class Role : std::uint8_t {
 };
 inline constexpr std::size_t role_count = static_cast<std::size_t>(Role::k_norm) + 1;
 
+// Held in the file's type; the rest is f32.
+[[nodiscard]] bool is_matrix(Role role) noexcept;
+
 struct TensorSpec {
     Role role = Role::embed;
     std::uint32_t layer = 0;           // 0 where it belongs to none
     std::string name;                  // canonical: as in a text-only checkpoint, "model.layers.0.mlp.up_proj.weight"
     std::vector<std::uint64_t> shape;  // canonical
-    std::size_t offset = 0;            // in floats, from the start of the block
+    TensorType type = TensorType::f32;
+    std::size_t offset = 0;  // in bytes, from the start of the block
     [[nodiscard]] std::uint64_t elements() const;
+    [[nodiscard]] std::uint64_t bytes() const { return bytes_of(info_of(type), elements()); }
 };
 
-// Canonical order and place of every tensor; each starts on a 64-byte boundary.
+// The tensors of a model in canonical order, without type and place.
+[[nodiscard]] std::vector<TensorSpec> tensors_of(const ModelDims& dims);
+
+// The type in which a matrix is held.
+using TypeChoice = std::function<TensorType(const TensorSpec& matrix)>;
+
+// Type and place of every tensor; each starts on a 64-byte boundary.
 class WeightLayout {
   public:
-    explicit WeightLayout(const ModelDims& dims);
+    // Throws EngineError (KESTREL_BAD_MODEL) naming the tensor if a row of it is not a whole number of its type's blocks.
+    WeightLayout(const ModelDims& dims, const TypeChoice& type_of);
     [[nodiscard]] std::span<const TensorSpec> tensors() const { return tensors_; }
-    [[nodiscard]] std::uint64_t bytes() const { return floats_ * sizeof(float); }
+    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
     [[nodiscard]] std::uint64_t parameters() const;
-    // Equal only for blocks that are interchangeable: the arrangement and the shape of the model.
+    // Equal only for blocks that are interchangeable: shapes, types and the order of heads.
     [[nodiscard]] std::string id() const;
-    [[nodiscard]] std::uint64_t shape_hash() const;  // of names and shapes
+    [[nodiscard]] std::uint64_t shape_hash() const;  // of names, shapes and the order of heads
 
   private:
-    void add(Role role, std::uint32_t layer, std::string name, std::vector<std::uint64_t> shape);
     std::vector<TensorSpec> tensors_;
-    std::uint64_t floats_ = 0;
+    HeadOrder head_order_;
+    std::uint64_t bytes_ = 0;
 };
 
 // Weights of a block, by role.
 class Weights {
   public:
-    Weights(const ModelDims& dims, const WeightLayout& layout, const float* block);
-    // Null where the layer has no such tensor. Roles outside layers: layer 0.
-    [[nodiscard]] const float* at(std::uint32_t layer, Role role) const { return layers_[layer][static_cast<std::size_t>(role)]; }
+    Weights(const ModelDims& dims, const WeightLayout& layout, const std::byte* block);
+    // Its data is null where the layer has no such tensor. Roles outside layers: layer 0.
+    [[nodiscard]] StoredTensor at(std::uint32_t layer, Role role) const { return layers_[layer][static_cast<std::size_t>(role)]; }
 
   private:
-    std::vector<std::array<const float*, role_count>> layers_;
+    std::vector<std::array<StoredTensor, role_count>> layers_;
 };
 
-// Fills `block` (layout.bytes()) from model.safetensors, or from the files of model.safetensors.index.json, in `directory`.
-// Names may start with "model." or "model.language_model.". Throws EngineError (KESTREL_BAD_MODEL).
-void load_hf_weights(const std::filesystem::path& directory, const WeightLayout& layout, float* block);
+// Canonical digest (digest.hpp) of a filled block, tensors in the canonical order, 64 hexadecimal digits: of the values that the block
+// holds, so equal for blocks of other types that hold the same ones.
+[[nodiscard]] std::string digest_of(const WeightLayout& layout, const std::byte* block);
 
-// Throws what load_hf_weights would, without reading a value: before any memory of a claimed size is allocated.
-void check_hf_weights(const std::filesystem::path& directory, const WeightLayout& layout);
-
-// Canonical digest (digest.hpp) of a filled block, tensors in the layout's order, 64 hexadecimal digits.
-[[nodiscard]] std::string digest_of(const WeightLayout& layout, const float* block);
-
-// Between a tensor's canonical values and its place in the block; both have elements() floats.
-void to_block(const TensorSpec& tensor, std::span<const float> canonical, float* block);
-void from_block(const TensorSpec& tensor, const float* block, std::span<float> canonical);
+// Writes an f32 tensor's canonical values to its place.
+void to_block(const TensorSpec& tensor, std::span<const float> canonical, std::byte* block);
 
 }  // namespace kestrel

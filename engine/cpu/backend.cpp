@@ -20,12 +20,13 @@ constexpr GdnVariant gdn_delta_variants[] = {GdnVariant::reg, GdnVariant::ref};
 constexpr SwitchDescription switches[] = {
     {"VLLM_CUDA_GDN_DELTA", gdn_delta_values,
      "how the recurrent state is updated: reg keeps a tile beside the processor (k_gdn_delta_reg), ref re-reads memory (k_gdn_delta)"},
+    weights_switch,
 };
 
 class CpuBackend final : public Backend {
   public:
     explicit CpuBackend(const Opening& o)
-        : decoder_(o.dims, o.layout, reinterpret_cast<const float*>(o.weights), reinterpret_cast<float*>(o.workspace),
+        : decoder_(o.dims, o.layout, o.weights, reinterpret_cast<float*>(o.workspace),
                    {.threads = o.threads, .max_positions = o.max_positions, .gdn = gdn_delta_variants[o.switches.at(0)]}) {}
 
     void reset() override { decoder_.reset(); }
@@ -50,7 +51,7 @@ class CpuBackend final : public Backend {
 GdnVariant variant_named(std::string_view name) {
     if (name.empty() || name == "reg") return GdnVariant::reg;
     if (name == "ref") return GdnVariant::ref;
-    fail(KESTREL_UNSUPPORTED, "gdn_delta has no variant \"" + std::string(name) + "\"; it has reg (default) and ref");
+    fail(KESTREL_UNSUPPORTED, "gdn_delta has no variant \"" + std::string(name) + "\"; it has reg (default), ref, reg-tiled and ref-tiled");
 }
 
 void run_gdn_delta(const GdnDeltaCall& call) {
@@ -69,7 +70,8 @@ void run_gdn_delta(const GdnDeltaCall& call) {
                .heads = call.heads,
                .k_heads = call.k_heads,
                .kd = call.kd,
-               .vd = call.vd});
+               .vd = call.vd,
+               .order = call.order});
 }
 
 void run_f32_gemv_pair(const GemvPairCall& call) {
@@ -78,11 +80,8 @@ void run_f32_gemv_pair(const GemvPairCall& call) {
 }
 
 void run_q_gemv(const QuantisedGemvCall& call) {
-    if (call.a.type != TensorType::f32) {
-        fail(KESTREL_UNSUPPORTED, "q_gemv: this engine multiplies f32 matrices only, not " + std::string(info_of(call.a.type).name));
-    }
     ThreadPool pool(1);
-    const Projection one[] = {{call.a.f32(), call.y, call.rows}};
+    const Projection one[] = {{call.a, call.y, call.rows}};
     project(pool, kernels(), one, call.x, call.cols);
 }
 

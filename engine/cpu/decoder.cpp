@@ -20,7 +20,8 @@ double softplus(double x) {
 
 }  // namespace
 
-Decoder::Decoder(ModelDims dims, const WeightLayout& weight_layout, const float* weights, float* workspace, const DecoderOptions& options)
+Decoder::Decoder(ModelDims dims, const WeightLayout& weight_layout, const std::byte* weights, float* workspace,
+                 const DecoderOptions& options)
     : dims_(std::move(dims)),
       options_(options),
       layout_(dims_, options.max_positions),
@@ -35,11 +36,6 @@ Decoder::Decoder(ModelDims dims, const WeightLayout& weight_layout, const float*
     }
     std::array<std::uint32_t, 2> count{};
     for (const bool full : dims_.full_attention) number_in_kind_.push_back(count[full ? 1 : 0]++);
-    for (std::uint32_t layer = 0; layer < dims_.layers(); ++layer) {
-        if (dims_.full_attention[layer]) continue;
-        const float* a_log = weight(layer, Role::a_log);
-        for (std::uint32_t h = 0; h < dims_.v_heads; ++h) decay_rate_.push_back(-std::exp(static_cast<double>(a_log[h])));
-    }
     const std::uint32_t pairs = dims_.rotary_dim / 2;
     for (std::uint32_t i = 0; i < pairs; ++i) {
         inverse_frequency_.push_back(std::pow(dims_.rope_theta, -2.0 * i / dims_.rotary_dim));
@@ -65,8 +61,9 @@ std::int32_t Decoder::decode(std::int32_t token) {
     }
     set_rotation();
     float* hidden = piece(layout_.hidden);
-    const float* embedding = weight(0, Role::embed) + std::size_t{dims_.hidden} * static_cast<std::size_t>(token);
-    std::copy(embedding, embedding + dims_.hidden, hidden);
+    const StoredTensor embed = matrix(0, Role::embed);
+    const std::size_t row_bytes = bytes_of(info_of(embed.type), dims_.hidden);
+    dequantise(embed.type, embed.data + row_bytes * static_cast<std::size_t>(token), {hidden, dims_.hidden});
     const auto eps = static_cast<float>(dims_.rms_eps);
     for (std::uint32_t layer = 0; layer < dims_.layers(); ++layer) {
         kernel_.rms_norm(hidden, weight(layer, Role::input_norm), dims_.hidden, eps, piece(layout_.normed));
@@ -101,16 +98,17 @@ GdnDelta Decoder::delta_step(std::uint32_t layer) const {
             .heads = dims_.v_heads,
             .k_heads = dims_.k_heads,
             .kd = dims_.k_dim,
-            .vd = dims_.v_dim};
+            .vd = dims_.v_dim,
+            .order = dims_.head_order};
 }
 
-// From the projections b and a to beta = sigmoid(b) and the decay exp(-exp(A_log) softplus(a + dt_bias)). A few numbers per
+// From the projections b and a to beta = sigmoid(b) and the decay exp(decay_rate softplus(a + dt_bias)). A few numbers per
 // layer, so the library's double functions are affordable; rounding to f32 hides the last-bit differences between its versions.
 void Decoder::gdn_gates(std::uint32_t layer) {
     float* alpha = piece(layout_.alpha);
     kernel_.sigmoid(piece(layout_.beta), dims_.v_heads);
     const float* dt_bias = weight(layer, Role::dt_bias);
-    const double* rate = decay_rate_.data() + std::size_t{number_in_kind_[layer]} * dims_.v_heads;
+    const float* rate = weight(layer, Role::decay_rate);
     for (std::uint32_t h = 0; h < dims_.v_heads; ++h) {
         alpha[h] = static_cast<float>(std::exp(rate[h] * softplus(static_cast<double>(alpha[h]) + dt_bias[h])));
     }

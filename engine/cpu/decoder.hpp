@@ -25,7 +25,7 @@ class Decoder {
   public:
     // `weights` holds weight_layout.bytes(), `workspace` what WorkspaceLayout(dims, max_positions) says; both 64-byte aligned and
     // alive as long as the decoder. Starts at position 0. Throws EngineError if the variant cannot take the model's shape.
-    Decoder(ModelDims dims, const WeightLayout& weight_layout, const float* weights, float* workspace, const DecoderOptions& options);
+    Decoder(ModelDims dims, const WeightLayout& weight_layout, const std::byte* weights, float* workspace, const DecoderOptions& options);
 
     void reset();
 
@@ -62,10 +62,8 @@ class Decoder {
     void visit_cache(const Visit& visit) const;
     [[nodiscard]] std::span<const float> output(std::size_t offset, std::size_t count) const;
     [[nodiscard]] float* piece(std::size_t offset) const { return workspace_ + offset; }
-    [[nodiscard]] const float* weight(std::uint32_t layer, Role role) const { return weights_.at(layer, role); }
-    [[nodiscard]] StoredTensor matrix(std::uint32_t layer, Role role) const {
-        return {reinterpret_cast<const std::byte*>(weight(layer, role)), TensorType::f32};
-    }
+    [[nodiscard]] StoredTensor matrix(std::uint32_t layer, Role role) const { return weights_.at(layer, role); }
+    [[nodiscard]] const float* weight(std::uint32_t layer, Role role) const { return weights_.at(layer, role).f32(); }  // not a matrix
     [[nodiscard]] GdnDelta delta_step(std::uint32_t layer) const;
 
     ModelDims dims_;
@@ -77,7 +75,6 @@ class Decoder {
     ThreadPool pool_;
     std::uint64_t shape_id_;
     std::vector<std::uint32_t> number_in_kind_;  // per layer: how many of its kind come before it
-    std::vector<double> decay_rate_;             // [gdn layers][v_heads], -exp(A_log)
     std::vector<double> inverse_frequency_;      // [rotary_dim / 2]
     std::vector<float> cosine_;                  // at the current position
     std::vector<float> sine_;

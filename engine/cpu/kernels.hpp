@@ -6,12 +6,13 @@
 
 #include <cstddef>
 
+#include "engine/head_order.hpp"
 #include "engine/tensor_type.hpp"
 
 namespace kestrel::cpu {
 
-// One gated-delta-net step. S' = alpha S + k (x) beta (v - (alpha S)^T k); out = S'^T q. Value head h reads key head
-// h / (heads / k_heads). Heads and columns are independent of one another.
+// One gated-delta-net step. S' = alpha S + k (x) beta (v - (alpha S)^T k); out = S'^T q. Which key head a value
+// head reads: head_order.hpp. Heads and columns are independent of one another.
 struct GdnDelta {
     float* state;        // [heads][kd][vd], updated
     const float* q;      // [k_heads][kd], normalised and scaled
@@ -24,6 +25,7 @@ struct GdnDelta {
     std::size_t k_heads;
     std::size_t kd;
     std::size_t vd;
+    HeadOrder order = HeadOrder::grouped;
 };
 
 // Columns of a state that one thread works on at a time. Whole rows of the usual 128 columns suit the hardware's prefetching: with
@@ -62,7 +64,7 @@ struct Kernels {
 #endif
     void (*gdn_delta)(const GdnDelta& d, std::size_t first_head, std::size_t last_head);
     void (*gdn_delta_reg)(const GdnDelta& d, std::size_t first_tile, std::size_t last_tile);
-    // y = x rsqrt(mean(x^2) + eps) (1 + w), the zero-centred norm; y may be x.
+    // y = x rsqrt(mean(x^2) + eps) w; y may be x.
     void (*rms_norm)(const float* x, const float* w, std::size_t n, float eps, float* y);
     // y = w (x rsqrt(mean(x^2) + eps)) silu(gate); y may be x.
     void (*gated_rms_norm)(const float* x, const float* w, const float* gate, std::size_t n, float eps, float* y);

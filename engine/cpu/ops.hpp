@@ -6,6 +6,7 @@
 
 #include "engine/cpu/kernels.hpp"
 #include "engine/cpu/thread_pool.hpp"
+#include "engine/tensor_type.hpp"
 
 namespace kestrel::cpu {
 

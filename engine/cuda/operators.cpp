@@ -62,14 +62,15 @@ void run_gdn_delta(const GdnDeltaCall& call) {
                        .k_heads = fitting(call.k_heads),
                        .kd = fitting(call.kd),
                        .vd = fitting(call.vd),
-                       .tiled = false};
+                       .tiled = call.order == HeadOrder::tiled};
     const bool serves = gdn_delta_reg_serves(step);
     if (call.variant == "reg" && !serves) {
         fail(KESTREL_UNSUPPORTED, "gdn_delta: k_gdn_delta_reg takes 128 x 128, 64 x 64 and 32 x 32 states, not " + std::to_string(call.kd) +
                                       " x " + std::to_string(call.vd) + "; use variant ref");
     }
     if (!call.variant.empty() && call.variant != "reg" && call.variant != "ref") {
-        fail(KESTREL_UNSUPPORTED, "gdn_delta has no variant \"" + std::string(call.variant) + "\"; it has reg (default) and ref");
+        fail(KESTREL_UNSUPPORTED,
+             "gdn_delta has no variant \"" + std::string(call.variant) + "\"; it has reg (default), ref, reg-tiled and ref-tiled");
     }
     run([&](cudaStream_t stream) {
         if (call.variant == "ref" || !serves) {

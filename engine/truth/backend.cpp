@@ -33,7 +33,7 @@ void run_gdn_delta(const GdnDeltaCall& call) {
     }
     const std::size_t state_size = call.kd * call.vd;
     for (std::size_t h = 0; h < call.heads; ++h) {
-        const std::size_t kh = key_head(h, call.heads, call.k_heads);
+        const std::size_t kh = key_head(h, call.heads, call.k_heads, call.order);
         Vector state = wide(call.state + h * state_size, state_size);
         narrow(gdn_delta(state, wide(call.q + kh * call.kd, call.kd), wide(call.k + kh * call.kd, call.kd),
                          wide(call.v + h * call.vd, call.vd), std::exp(static_cast<double>(call.g[h])), call.beta[h]),

@@ -68,7 +68,7 @@ Vector Decoder::gdn_layer(std::uint32_t layer, In x) {
     const std::size_t state_size = std::size_t{dims_.k_dim} * dims_.v_dim;
     Vector out;
     for (std::size_t h = 0; h < dims_.v_heads; ++h) {
-        const std::size_t kh = steps_.key_head(h, dims_.v_heads, dims_.k_heads);
+        const std::size_t kh = steps_.key_head(h, dims_.v_heads, dims_.k_heads, dims_.head_order);
         Vector query = steps_.l2_norm(q.subspan(kh * dims_.k_dim, dims_.k_dim));
         for (double& value : query) value /= std::sqrt(static_cast<double>(dims_.k_dim));
         const Vector key = steps_.l2_norm(k.subspan(kh * dims_.k_dim, dims_.k_dim));
@@ -128,7 +128,7 @@ Vector Decoder::norm(std::uint32_t layer, Role role, In x) const {
 }
 
 StoredTensor Decoder::stored(std::uint32_t layer, Role role) const {
-    return {reinterpret_cast<const std::byte*>(weights_.at(layer, role)), TensorType::f32};
+    return weights_.at(layer, role);
 }
 
 Vector Decoder::values_of(std::uint32_t layer, Role role, std::size_t count) const {
@@ -136,15 +136,11 @@ Vector Decoder::values_of(std::uint32_t layer, Role role, std::size_t count) con
 }
 
 Vector Decoder::norm_factor(std::uint32_t layer, Role role, std::size_t count) const {
-    Vector factor = values_of(layer, role, count);
-    for (double& w : factor) w += 1.0;
-    return factor;
+    return values_of(layer, role, count);
 }
 
 Vector Decoder::decay_rate(std::uint32_t layer) const {
-    Vector rate = values_of(layer, Role::a_log, dims_.v_heads);
-    for (double& value : rate) value = -std::exp(value);
-    return rate;
+    return values_of(layer, Role::decay_rate, dims_.v_heads);
 }
 
 }  // namespace kestrel::truth

@@ -73,8 +73,8 @@ Gates gates(In b, In a, In rate, In dt_bias) {
     return out;
 }
 
-std::size_t key_head(std::size_t h, std::size_t v_heads, std::size_t k_heads) {
-    return h / (v_heads / k_heads);
+std::size_t key_head(std::size_t h, std::size_t v_heads, std::size_t k_heads, HeadOrder order) {
+    return order == HeadOrder::tiled ? h % k_heads : h / (v_heads / k_heads);
 }
 
 Vector l2_norm(In x) {

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/head_order.hpp"
 #include "engine/tensor_type.hpp"
 
 namespace kestrel::truth {
@@ -36,7 +37,7 @@ struct Gates {
 [[nodiscard]] Gates gates(In b, In a, In rate, In dt_bias);
 
 // The key head that value head h reads. Checkpoints group the value heads of a key head: h / (v_heads / k_heads).
-[[nodiscard]] std::size_t key_head(std::size_t h, std::size_t v_heads, std::size_t k_heads);
+[[nodiscard]] std::size_t key_head(std::size_t h, std::size_t v_heads, std::size_t k_heads, HeadOrder order);
 
 // x / sqrt(sum(x^2) + 1e-6).
 [[nodiscard]] Vector l2_norm(In x);

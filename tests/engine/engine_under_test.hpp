@@ -71,6 +71,10 @@ inline std::filesystem::path checkpoint(const std::string& name) {
     return inside(setting("KESTREL_FIXTURES", KESTREL_FIXTURES), "qwen35", name);
 }
 
+inline std::filesystem::path gguf(const std::string& file) {
+    return inside(setting("KESTREL_FIXTURES", KESTREL_FIXTURES), "gguf", file);
+}
+
 template <class Table>
 const Table& capability(const kestrel_engine_api& api, const char* name) {
     const void* table = api.capability(name);

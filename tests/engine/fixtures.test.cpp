@@ -17,18 +17,15 @@ struct Fixture {
     double tolerance;  // of the largest |logit|; rounding grows with depth
 };
 
-}  // namespace
-
-TEST_CASE("checkpoints decode to the expected logits and tokens", "[engine][fixtures]") {
-    const auto fixture = GENERATE(Fixture{"f32-4l", 1e-4}, Fixture{"bf16-4l-k128", 1e-4}, Fixture{"bf16-64l", 5e-4});
+// Both variants on one model and the answers to it.
+void decodes_as_expected(const std::string& model, const std::filesystem::path& expected_file, double tolerance) {
     const auto variant = GENERATE(std::string("reg"), std::string("ref"));
-    CAPTURE(fixture.name, variant);
-    const auto expected_file = checkpoint(fixture.name) / "expected.safetensors";
+    CAPTURE(model, variant);
     const auto tokens = read_tensor<std::int32_t>(expected_file, "tokens");
     const auto expected = read_tensor<float>(expected_file, "logits");
     const auto greedy = read_tensor<std::int32_t>(expected_file, "greedy");
 
-    Args args(checkpoint(fixture.name).string(), variant);
+    Args args(model, variant);
     args.threads(2);
     Engine engine(args);
     const std::size_t vocab = engine.info().vocab;
@@ -49,12 +46,28 @@ TEST_CASE("checkpoints decode to the expected logits and tokens", "[engine][fixt
         agreeing += next == index_of_largest(expected.data() + t * vocab, vocab) ? 1 : 0;
     }
     INFO("largest difference / largest logit = " << largest_difference / largest_logit);
-    CHECK(largest_difference <= fixture.tolerance * largest_logit);
+    CHECK(largest_difference <= tolerance * largest_logit);
     CHECK(agreeing == static_cast<int>(tokens.size()));
 
     std::vector<std::int32_t> free_running{next};
     while (free_running.size() < greedy.size()) free_running.push_back(engine.decode(free_running.back()));
     CHECK(free_running == greedy);
+}
+
+}  // namespace
+
+TEST_CASE("checkpoints decode to the expected logits and tokens", "[engine][fixtures]") {
+    const auto fixture = GENERATE(Fixture{"f32-4l", 1e-4}, Fixture{"bf16-4l-k128", 1e-4}, Fixture{"bf16-64l", 5e-4});
+    decodes_as_expected(checkpoint(fixture.name).string(), checkpoint(fixture.name) / "expected.safetensors", fixture.tolerance);
+}
+
+// The answers are float64 on the weights as the file stores them, so only this engine's f32 arithmetic differs. A sum of n <= 384 rounded
+// products is off by about sqrt(n) 2^-24 = 1.2e-6 of its size; four layers add some ten such errors in sequence with random signs,
+// sqrt(10) 1.2e-6 = 3.7e-6. 1e-5 leaves a factor of 2.7; the smallest planted mistake costs 2e-2.
+TEST_CASE("GGUF files decode to the expected logits and tokens", "[engine][fixtures][gguf]") {
+    const std::string name = GENERATE(as<std::string>{}, "f32-4l.f32", "f32-4l.q4_0-head-q8_0", "bf16-4l-k128.f32", "bf16-4l-k128.q4_0",
+                                      "bf16-4l-k128.mixed-q8_0-f16");
+    decodes_as_expected(gguf(name + ".gguf").string(), gguf(name + ".expected.safetensors"), 1e-5);
 }
 
 TEST_CASE("names with the prefix of a whole model are accepted", "[engine][fixtures]") {

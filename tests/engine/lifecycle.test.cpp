@@ -225,7 +225,7 @@ TEST_CASE("a saved sequence continues where it was", "[engine][state]") {
 
 TEST_CASE("a switch list overrides the environment; only the exact value selects ref", "[engine][switches]") {
     const auto& switches = capability<kestrel_switches>(engine_api(), KESTREL_CAP_SWITCHES);
-    REQUIRE(switches.count() == 1);
+    REQUIRE(switches.count() == 2);
     kestrel_switch_info described{};
     described.struct_size = sizeof described;
     REQUIRE(switches.describe(0, &described) == KESTREL_OK);
@@ -233,7 +233,12 @@ TEST_CASE("a switch list overrides the environment; only the exact value selects
     REQUIRE(described.value_count == 2);
     CHECK(std::string(described.values[0]) == "reg");
     CHECK(std::string(described.values[1]) == "ref");
-    CHECK(switches.describe(1, &described) == KESTREL_BAD_ARGUMENT);
+    REQUIRE(switches.describe(1, &described) == KESTREL_OK);
+    CHECK(std::string(described.name) == "KESTREL_WEIGHTS");
+    REQUIRE(described.value_count == 2);
+    CHECK(std::string(described.values[0]) == "stored");
+    CHECK(std::string(described.values[1]) == "q4_0");
+    CHECK(switches.describe(2, &described) == KESTREL_BAD_ARGUMENT);
 
     Args args(checkpoint("f32-4l").string(), "ref");
     CHECK(effective(Engine(args)) == "ref");
