@@ -20,7 +20,7 @@ const kestrel_engine_api& cuda_baseline_api() {
 }
 
 struct CudaArgs : Args {
-    CudaArgs(const std::string& model, const std::string& gdn, const std::string& launch_mode) : Args(model, gdn), launch(launch_mode) {
+    CudaArgs(const std::string& which, const std::string& gdn, const std::string& launch_mode) : Args(which, gdn), launch(launch_mode) {
         list.push_back({"KESTREL_LAUNCH", launch.c_str()});
         args.switches = list.data();
         args.switch_count = list.size();
