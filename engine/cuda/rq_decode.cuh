@@ -61,7 +61,7 @@ __device__ inline void decode_eight(Stored s, std::size_t at, float* out) {
         for (unsigned i = 0; i < 8; ++i) {
             const auto n = static_cast<float>((byte_of(bytes, i) >> shift) & 0xFU);
             if constexpr (Type == TensorType::q4_0) {
-                out[i] = half_at(scales, block) * (n - 8.0F);
+                out[i] = half_at(scales, block) * (n - 8.0F) + 0.0F;  // dequantise() has no negative zeros either
             } else {
                 out[i] = half_at(scales, 2 * block) * n + half_at(scales, 2 * block + 1);
             }
