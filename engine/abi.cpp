@@ -208,13 +208,13 @@ kestrel_status state_read(kestrel_engine* engine, kestrel_readout what, uint32_t
 // switches.v1
 
 size_t switches_count() {
-    return backend_library().switches.size();
+    return engine_switches().size();
 }
 
 kestrel_status switches_describe(size_t index, kestrel_switch_info* out) {
     return guarded([&] {
         need_struct(out, "out");
-        const auto all = backend_library().switches;
+        const auto all = engine_switches();
         if (index >= all.size()) bad_argument("no switch " + std::to_string(index));
         const SwitchDescription& one = all[index];
         give(out, {0, static_cast<std::uint32_t>(one.values.size()), one.name, one.values.data(), one.description});
@@ -225,7 +225,7 @@ kestrel_status switches_effective(const kestrel_engine* engine, size_t index, co
     return guarded([&] {
         need(engine, "engine");
         need(value, "value");
-        if (index >= backend_library().switches.size()) bad_argument("no switch " + std::to_string(index));
+        if (index >= engine_switches().size()) bad_argument("no switch " + std::to_string(index));
         *value = engine->effective_switch(index);
     });
 }

@@ -1,7 +1,7 @@
 #include "engine/engine.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <vector>
 
 #include "engine/cpu/thread_pool.hpp"
 #include "engine/error.hpp"
@@ -53,29 +53,29 @@ MemoryBlock workspace_block(const kestrel_open_args& args, const ModelSource& so
     return backend_library().allocate(bytes, "state, cache and scratch of " + source.path.string());
 }
 
-SwitchValues switches_of(const kestrel_open_args& args) {
-    return read_switches(backend_library().switches, args.switches, args.switch_count);
-}
-
-// As stored in an engine without the switch.
-WeightFormat weight_format(const SwitchValues& values) {
-    const auto all = backend_library().switches;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        if (all[i].values.data() == weights_switch.values.data()) return static_cast<WeightFormat>(values.at(i));
-    }
-    return WeightFormat::stored;
-}
-
-WeightLayout layout_for(const kestrel_open_args& args, const ModelSource& source) {
-    return layout_of(source, weight_format(switches_of(args)));
-}
-
 std::byte* lent_weights(const kestrel_open_args& args, const WeightLayout& layout) {
     if (args.weights == nullptr) bad_argument("no weights memory is lent");
     return lent(args.weights, args.weights_bytes, weights_bytes(layout), "weights").data();
 }
 
+SwitchValues switches_of(const kestrel_open_args& args) {
+    return read_switches(engine_switches(), args.switches, args.switch_count);
+}
+
+WeightLayout layout_for(const ModelSource& source, const SwitchValues& switches) {
+    return layout_of(source, static_cast<WeightFormat>(switches.back()));
+}
+
 }  // namespace
+
+std::span<const SwitchDescription> engine_switches() {
+    static const std::vector<SwitchDescription> all = [] {
+        std::vector<SwitchDescription> switches(backend_library().switches.begin(), backend_library().switches.end());
+        switches.push_back(weights_switch());
+        return switches;
+    }();
+    return all;
+}
 
 std::unique_ptr<ModelSource> find_model(const kestrel_open_args& args) {
     if (args.model == nullptr || args.model[0] == '\0') bad_argument("no model is named");
@@ -92,7 +92,7 @@ std::uint32_t threads_of(const kestrel_open_args& args) {
 
 kestrel_memory_needs memory_needs(const kestrel_open_args& args) {
     const auto source = find_model(args);
-    const WeightLayout layout = layout_for(args, *source);
+    const WeightLayout layout = layout_for(*source, switches_of(args));
     kestrel_memory_needs needs{};
     needs.kind = backend_library().memory_kind;
     needs.weights_bytes = weights_bytes(layout);
@@ -105,13 +105,13 @@ kestrel_memory_needs memory_needs(const kestrel_open_args& args) {
 
 void load_borrowed(const kestrel_open_args& args) {
     const auto source = find_model(args);
-    const WeightLayout layout = layout_for(args, *source);
+    const WeightLayout layout = layout_for(*source, switches_of(args));
     load_weights(*source, layout, threads_of(args), lent_weights(args, layout));
 }
 
 std::string digest_borrowed(const kestrel_open_args& args) {
     const auto source = find_model(args);
-    const WeightLayout layout = layout_for(args, *source);
+    const WeightLayout layout = layout_for(*source, switches_of(args));
     const std::byte* weights = lent_weights(args, layout);
     const WeightArrangement* own = backend_library().arrangement;
     if (own == nullptr) return digest_of(layout, weights);
@@ -126,8 +126,8 @@ kestrel_engine::kestrel_engine(const kestrel_open_args& args) : kestrel_engine(a
 
 kestrel_engine::kestrel_engine(const kestrel_open_args& args, const kestrel::ModelSource& source)
     : dims_(source.dims),
-      format_(kestrel::weight_format(kestrel::switches_of(args))),
-      layout_(kestrel::layout_of(source, format_)),
+      switches_(kestrel::switches_of(args)),
+      layout_(kestrel::layout_for(source, switches_)),
       threads_(kestrel::threads_of(args)),
       max_positions_(args.max_positions) {
     const kestrel::BackendLibrary& library = kestrel::backend_library();
@@ -139,13 +139,12 @@ kestrel_engine::kestrel_engine(const kestrel_open_args& args, const kestrel::Mod
                              .workspace = workspace_.data(),
                              .threads = threads_,
                              .max_positions = max_positions_,
-                             .switches = kestrel::switches_of(args)});
+                             .switches = {switches_.begin(), switches_.end() - 1}});
 }
 
 const char* kestrel_engine::effective_switch(std::size_t index) const {
-    const kestrel::SwitchDescription& one = kestrel::backend_library().switches[index];
-    if (one.values.data() == kestrel::weights_switch.values.data()) return one.values[static_cast<std::size_t>(format_)];
-    return backend_->effective_switch(index);
+    const bool own = index + 1 < switches_.size();
+    return own ? backend_->effective_switch(index) : kestrel::weights_switch().values[switches_.back()];
 }
 
 kestrel_model_info kestrel_engine::info() const {

@@ -3,16 +3,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "engine/abi.h"
 #include "engine/backend.hpp"
 #include "engine/memory.hpp"
 #include "engine/model_source.hpp"
-#include "engine/switches.hpp"
 #include "engine/weights.hpp"
 
 namespace kestrel {
+
+// The backend's switches, and after them KESTREL_WEIGHTS, which all engines have.
+[[nodiscard]] std::span<const SwitchDescription> engine_switches();
 
 // The model named in open arguments (see open_model). Throws EngineError: bad model, unsupported kind of model, bad argument.
 [[nodiscard]] std::unique_ptr<ModelSource> find_model(const kestrel_open_args& args);
@@ -33,14 +36,14 @@ struct kestrel_engine {
     [[nodiscard]] const kestrel::ModelDims& dims() const { return dims_; }
     [[nodiscard]] kestrel::Backend& backend() { return *backend_; }
     [[nodiscard]] const kestrel::Backend& backend() const { return *backend_; }
-    // The value that runs; `index` as in the library's switches.
+    // The value of engine_switches()[index] that runs.
     [[nodiscard]] const char* effective_switch(std::size_t index) const;
 
   private:
     kestrel_engine(const kestrel_open_args& args, const kestrel::ModelSource& source);
 
     kestrel::ModelDims dims_;
-    kestrel::WeightFormat format_;
+    kestrel::SwitchValues switches_;
     kestrel::WeightLayout layout_;
     std::uint32_t threads_;
     std::uint32_t max_positions_;

@@ -6,6 +6,14 @@
 
 namespace kestrel {
 
+const SwitchDescription& weights_switch() {
+    static constexpr const char* values[] = {"stored", "q4_0"};
+    static constexpr SwitchDescription description{
+        "KESTREL_WEIGHTS", values,
+        "how matrices are held: stored as the model has them, q4_0 quantised when loaded (those that are quantised already stay)"};
+    return description;
+}
+
 std::unique_ptr<ModelSource> open_model(const std::filesystem::path& path) {
     std::error_code error;
     const auto kind = std::filesystem::status(path, error);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/model_config.hpp"
+#include "engine/switches.hpp"
 #include "engine/weights.hpp"
 
 namespace kestrel {
@@ -33,8 +34,9 @@ class ModelSource {
 // Opens what lies at `path`. Throws EngineError: bad model, unsupported kind of model.
 [[nodiscard]] std::unique_ptr<ModelSource> open_model(const std::filesystem::path& path);
 
-// KESTREL_WEIGHTS: matrices as they are stored, or the unquantised ones made q4_0 when loaded.
+// Values of the switch KESTREL_WEIGHTS, in their order: matrices as they are stored, or the unquantised ones made q4_0 when loaded.
 enum class WeightFormat : std::uint8_t { stored, q4_0 };
+[[nodiscard]] const SwitchDescription& weights_switch();
 
 [[nodiscard]] WeightLayout layout_of(const ModelSource& source, WeightFormat format);
 

@@ -8,21 +8,12 @@
 
 #include "engine/error.hpp"
 #include "engine/quantise.hpp"
+#include "engine/text.hpp"
 
 namespace kestrel {
 namespace {
 
 constexpr std::uint64_t largest_extent = std::uint64_t{1} << 24;
-
-std::string text_of(std::span<const std::uint64_t> shape) {
-    std::string text = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-        if (i > 0) text += ',';
-        text += std::to_string(shape[i]);
-    }
-    text += ']';
-    return text;
-}
 
 // Rank first, so that the shapes of others can be derived from it.
 void check_rank(const char* name, const kestrel_tensor& tensor, std::uint32_t rank) {
@@ -86,11 +77,11 @@ void run_gdn_delta(const BackendOperators& operators, std::string_view variant, 
     check_shape("o", out[1], {heads, vd});
     const std::size_t elements = elements_of("gdn_delta", {heads, kd, vd});
     std::memmove(out[0].data, in[0].data, elements * sizeof(float));
-    constexpr std::string_view suffix = "-tiled";
-    const bool tiled = variant.ends_with(suffix);
-    if (tiled) variant.remove_suffix(suffix.size());
+    constexpr std::string_view tiled = "tiled";
+    const bool is_tiled = variant.ends_with(tiled);
+    if (is_tiled) variant.remove_suffix(std::min(variant.size(), tiled.size() + 1));
     operators.gdn_delta({.variant = variant,
-                         .order = tiled ? HeadOrder::tiled : HeadOrder::grouped,
+                         .order = is_tiled ? HeadOrder::tiled : HeadOrder::grouped,
                          .q = in[1].data,
                          .k = in[2].data,
                          .v = in[3].data,

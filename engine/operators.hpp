@@ -1,6 +1,6 @@
 // Single operators, run by the launchers and kernels that decode runs. Names, shapes and their checks are the same in all engines.
 //
-// "gdn_delta", variants "", "reg", "ref", and with tiled heads (head_order.hpp) "reg-tiled", "ref-tiled": inputs S[h,kd,vd], q[kh,kd],
+// "gdn_delta", variants "", "reg", "ref", with tiled heads (head_order.hpp) "tiled", "reg-tiled", "ref-tiled": inputs S[h,kd,vd], q[kh,kd],
 // k[kh,kd], v[h,vd], g[h], beta[h], outputs S'[h,kd,vd],
 //   o[h,vd]. q and k as the recurrence reads them (normalised, q scaled); g is the logarithm of the decay. kh divides h.
 // "f32_gemv2", variant "": inputs A[r,c], B[r,c], x[c], outputs ya[r], yb[r]. In a VLLM_GEMV_AB_BASELINE build two k_f32_gemv.

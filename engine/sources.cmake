@@ -44,6 +44,7 @@ set(KESTREL_TRUTH_SOURCES
     ${KESTREL_COMMON_SOURCES}
     truth/backend.cpp
     truth/decoder.cpp
+    truth/rounded_steps.cpp
     truth/sequence.cpp
     truth/steps.cpp)
 

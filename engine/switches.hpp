@@ -16,13 +16,6 @@ struct SwitchDescription {
     const char* description;
 };
 
-// What every engine that holds matrices in their stored types has: values in the order of WeightFormat (model_source.hpp). The common code
-// obeys it and says what is in effect.
-inline constexpr const char* weights_values[] = {"stored", "q4_0"};
-inline constexpr SwitchDescription weights_switch{
-    "KESTREL_WEIGHTS", weights_values,
-    "how matrices are held: stored as the model has them, q4_0 quantised when loaded (those that are quantised already stay)"};
-
 // Per switch of an engine, an index into its values.
 using SwitchValues = std::vector<std::size_t>;
 

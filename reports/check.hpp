@@ -6,7 +6,7 @@
 
 namespace kestrel {
 
-// From a worker's message "checked" (runner/session/worker_check.cpp): the layers of evidence, and passed or FAILED.
+// From a worker's message "checked" (runner/session/worker_check*.cpp): the layers of evidence, and passed, FAILED or NOT CHECKED.
 [[nodiscard]] std::string check_text(const nlohmann::json& checked);
 
 }  // namespace kestrel

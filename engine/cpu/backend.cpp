@@ -20,7 +20,6 @@ constexpr GdnVariant gdn_delta_variants[] = {GdnVariant::reg, GdnVariant::ref};
 constexpr SwitchDescription switches[] = {
     {"VLLM_CUDA_GDN_DELTA", gdn_delta_values,
      "how the recurrent state is updated: reg keeps a tile beside the processor (k_gdn_delta_reg), ref re-reads memory (k_gdn_delta)"},
-    weights_switch,
 };
 
 class CpuBackend final : public Backend {
@@ -51,7 +50,7 @@ class CpuBackend final : public Backend {
 GdnVariant variant_named(std::string_view name) {
     if (name.empty() || name == "reg") return GdnVariant::reg;
     if (name == "ref") return GdnVariant::ref;
-    fail(KESTREL_UNSUPPORTED, "gdn_delta has no variant \"" + std::string(name) + "\"; it has reg (default), ref, reg-tiled and ref-tiled");
+    fail(KESTREL_UNSUPPORTED, "gdn_delta has no variant \"" + std::string(name) + "\"; it has reg (default) and ref");
 }
 
 void run_gdn_delta(const GdnDeltaCall& call) {
@@ -115,11 +114,8 @@ void run_attention(const AttentionCall& call) {
     kernels().sigmoid_mul(call.out, call.gate, call.heads * call.dim);
 }
 
-// The kernel adds the 1 that a checkpoint's zero-centred weights lack.
 void run_rms_norm(const RmsNormCall& call) {
-    std::vector<float> w(call.w, call.w + call.n);
-    for (float& value : w) value -= 1.0F;
-    kernels().rms_norm(call.x, w.data(), call.n, call.eps, call.y);
+    kernels().rms_norm(call.x, call.w, call.n, call.eps, call.y);
 }
 
 void run_conv_silu(const ConvSiluCall& call) {

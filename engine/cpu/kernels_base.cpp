@@ -1,4 +1,8 @@
 // The kernels for the instruction set that every processor of the architecture has.
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 #include <cmath>
 #include <cstddef>
 

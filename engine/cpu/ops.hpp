@@ -6,7 +6,6 @@
 
 #include "engine/cpu/kernels.hpp"
 #include "engine/cpu/thread_pool.hpp"
-#include "engine/tensor_type.hpp"
 
 namespace kestrel::cpu {
 

@@ -21,7 +21,6 @@ constexpr SwitchDescription switches[] = {
     {"VLLM_CUDA_GDN_DELTA", gdn_delta_values,
      "how the recurrent state is updated: reg holds a column in registers (k_gdn_delta_reg), ref re-reads memory (k_gdn_delta)"},
     {"KESTREL_LAUNCH", launch_values, "how a token's kernels start: one by one into a stream, or as one replay of a captured graph"},
-    weights_switch,
 };
 
 std::uint64_t workspace_bytes(const ModelDims& dims, std::uint32_t max_positions) {

@@ -1,4 +1,4 @@
-// The truth engine behind the seam: the same steps as operators and as a decoder. It has no switches and no variants.
+// The truth engine behind the seam: the same steps as operators and as a decoder. Operators have no variants.
 #include "engine/backend.hpp"
 
 #include <algorithm>
@@ -11,6 +11,11 @@
 
 namespace kestrel::truth {
 namespace {
+
+constexpr SwitchDescription switches[] = {
+    {"KESTREL_TRUTH_ROUND", rounding_values,
+     "none computes in double throughout; f32 rounds every step's result, to show what rounding does to a model"},
+};
 
 Vector wide(const float* values, std::size_t count) {
     return {values, values + count};
@@ -42,22 +47,18 @@ void run_gdn_delta(const GdnDeltaCall& call) {
     }
 }
 
-void multiply(const StoredTensor& matrix, const float* x, std::size_t rows, std::size_t cols, float* y) {
-    for (std::size_t r = 0; r < rows; ++r) {
-        const Vector row = row_of(matrix, r, cols);
-        double sum = 0.0;
-        for (std::size_t c = 0; c < cols; ++c) sum += row[c] * x[c];
-        y[r] = static_cast<float>(sum);
-    }
+StoredTensor f32_matrix(const float* values) {
+    return {reinterpret_cast<const std::byte*>(values), TensorType::f32};
 }
 
 void run_f32_gemv_pair(const GemvPairCall& call) {
-    multiply({reinterpret_cast<const std::byte*>(call.a), TensorType::f32}, call.x, call.rows, call.cols, call.ya);
-    multiply({reinterpret_cast<const std::byte*>(call.b), TensorType::f32}, call.x, call.rows, call.cols, call.yb);
+    const Vector x = wide(call.x, call.cols);
+    narrow(multiply(f32_matrix(call.a), call.rows, x), call.ya);
+    narrow(multiply(f32_matrix(call.b), call.rows, x), call.yb);
 }
 
 void run_q_gemv(const QuantisedGemvCall& call) {
-    multiply(call.a, call.x, call.rows, call.cols, call.y);
+    narrow(multiply(call.a, call.rows, wide(call.x, call.cols)), call.y);
 }
 
 void run_attention(const AttentionCall& call) {
@@ -95,7 +96,7 @@ std::unique_ptr<Backend> open(const Opening& opening) {
 }
 
 constexpr BackendLibrary library{.name = "kestrel_truth",
-                                 .switches = {},
+                                 .switches = switches,
                                  .memory_kind = KESTREL_MEMORY_HOST,
                                  .alignment = memory_alignment,
                                  .allocate = MemoryBlock::allocate,

@@ -9,20 +9,20 @@
 namespace kestrel::truth {
 namespace {
 
-void add(Vector& x, const Vector& y) {
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
-}
-
 void append(Vector& x, const Vector& y) {
     x.insert(x.end(), y.begin(), y.end());
 }
 
 }  // namespace
 
+Decoder::Decoder(const Opening& opening) : Decoder(opening, opening.switches.at(0) != 0 ? rounded_steps() : Steps{}) {
+    rounded_ = opening.switches.at(0) != 0;
+}
+
 Decoder::Decoder(const Opening& opening, const Steps& steps)
     : dims_(opening.dims),
       steps_(steps),
-      weights_(dims_, opening.layout, reinterpret_cast<const float*>(opening.weights)),
+      weights_(dims_, opening.layout, opening.weights),
       layout_(dims_, opening.max_positions),
       sequence_(reinterpret_cast<double*>(opening.workspace)),
       shape_id_(opening.layout.shape_hash()),
@@ -40,8 +40,8 @@ std::int32_t Decoder::decode(std::int32_t token) {
     Vector h = steps_.row_of(stored(0, Role::embed), static_cast<std::size_t>(token), dims_.hidden);
     for (std::uint32_t layer = 0; layer < dims_.layers(); ++layer) {
         const Vector x = norm(layer, Role::input_norm, h);
-        add(h, dims_.full_attention[layer] ? attention_layer(layer, x) : gdn_layer(layer, x));
-        add(h, mlp(layer, norm(layer, Role::post_norm, h)));
+        steps_.add(h, dims_.full_attention[layer] ? attention_layer(layer, x) : gdn_layer(layer, x));
+        steps_.add(h, mlp(layer, norm(layer, Role::post_norm, h)));
     }
     final_norm_ = norm(0, Role::final_norm, h);
     logits_ = multiply(0, Role::head, dims_.vocab, final_norm_);
@@ -62,7 +62,8 @@ Vector Decoder::gdn_layer(std::uint32_t layer, In x) {
     const In k = In(convolved).subspan(dims_.key_width(), dims_.key_width());
     const In v = In(convolved).last(dims_.value_width());
 
-    const Gates gates = steps_.gates(b, a, decay_rate(layer), values_of(layer, Role::dt_bias, dims_.v_heads));
+    const Gates gates =
+        steps_.gates(b, a, values_of(layer, Role::decay_rate, dims_.v_heads), values_of(layer, Role::dt_bias, dims_.v_heads));
     const Vector weight = values_of(layer, Role::gated_norm, dims_.v_dim);
     const Out states = piece(layout_.state(layer));
     const std::size_t state_size = std::size_t{dims_.k_dim} * dims_.v_dim;
@@ -97,7 +98,7 @@ Vector Decoder::attention_layer(std::uint32_t layer, In x) {
 }
 
 Vector Decoder::prepared_heads(std::uint32_t layer, Role role, In heads) const {
-    const Vector factor = norm_factor(layer, role, dims_.head_dim);
+    const Vector factor = values_of(layer, role, dims_.head_dim);
     Vector out;
     for (std::size_t first = 0; first < heads.size(); first += dims_.head_dim) {
         const Vector normed = steps_.rms_norm(heads.subspan(first, dims_.head_dim), factor, dims_.rms_eps);
@@ -107,24 +108,17 @@ Vector Decoder::prepared_heads(std::uint32_t layer, Role role, In heads) const {
 }
 
 Vector Decoder::mlp(std::uint32_t layer, In x) const {
-    Vector act = multiply(layer, Role::gate, dims_.intermediate, x);
+    const Vector gate = multiply(layer, Role::gate, dims_.intermediate, x);
     const Vector up = multiply(layer, Role::up, dims_.intermediate, x);
-    for (std::size_t i = 0; i < act.size(); ++i) act[i] = silu(act[i]) * up[i];
-    return multiply(layer, Role::down, dims_.hidden, act);
+    return multiply(layer, Role::down, dims_.hidden, steps_.gated(gate, up));
 }
 
 Vector Decoder::multiply(std::uint32_t layer, Role role, std::size_t rows, In x) const {
-    const StoredTensor matrix = stored(layer, role);
-    Vector y(rows);
-    for (std::size_t r = 0; r < rows; ++r) {
-        const Vector row = steps_.row_of(matrix, r, x.size());
-        for (std::size_t c = 0; c < x.size(); ++c) y[r] += row[c] * x[c];
-    }
-    return y;
+    return steps_.multiply(stored(layer, role), rows, x);
 }
 
 Vector Decoder::norm(std::uint32_t layer, Role role, In x) const {
-    return steps_.rms_norm(x, norm_factor(layer, role, x.size()), dims_.rms_eps);
+    return steps_.rms_norm(x, values_of(layer, role, x.size()), dims_.rms_eps);
 }
 
 StoredTensor Decoder::stored(std::uint32_t layer, Role role) const {
@@ -133,14 +127,6 @@ StoredTensor Decoder::stored(std::uint32_t layer, Role role) const {
 
 Vector Decoder::values_of(std::uint32_t layer, Role role, std::size_t count) const {
     return row_of(stored(layer, role), 0, count);
-}
-
-Vector Decoder::norm_factor(std::uint32_t layer, Role role, std::size_t count) const {
-    return values_of(layer, role, count);
-}
-
-Vector Decoder::decay_rate(std::uint32_t layer) const {
-    return values_of(layer, Role::decay_rate, dims_.v_heads);
 }
 
 }  // namespace kestrel::truth

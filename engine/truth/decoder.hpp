@@ -36,9 +36,14 @@ class SequenceLayout {
     std::uint64_t doubles_ = 0;
 };
 
+// Values of the switch KESTREL_TRUTH_ROUND: nothing is rounded, or every step's result (rounded_steps).
+inline constexpr const char* rounding_values[] = {"none", "f32"};
+
 class Decoder final : public Backend {
   public:
-    explicit Decoder(const Opening& opening, const Steps& steps = {});
+    explicit Decoder(const Opening& opening);
+    // Other steps, for a test that plants a mistake.
+    Decoder(const Opening& opening, const Steps& steps);
 
     void reset() override;
     std::int32_t decode(std::int32_t token) override;
@@ -49,7 +54,7 @@ class Decoder final : public Backend {
     [[nodiscard]] std::size_t saved_bytes() const override;
     void save(std::span<std::byte> out) const override;
     void restore(std::span<const std::byte> in) override;
-    [[nodiscard]] const char* effective_switch(std::size_t) const override { return ""; }  // there are none
+    [[nodiscard]] const char* effective_switch(std::size_t) const override { return rounding_values[rounded_ ? 1 : 0]; }
 
     // The last token's, unrounded.
     [[nodiscard]] const Vector& logits() const { return logits_; }
@@ -65,10 +70,8 @@ class Decoder final : public Backend {
 
     [[nodiscard]] Vector multiply(std::uint32_t layer, Role role, std::size_t rows, In x) const;
     [[nodiscard]] Vector norm(std::uint32_t layer, Role role, In x) const;
-    // The three places that know how a checkpoint's values are held.
+    // The one place that knows how weights are held.
     [[nodiscard]] StoredTensor stored(std::uint32_t layer, Role role) const;
-    [[nodiscard]] Vector norm_factor(std::uint32_t layer, Role role, std::size_t count) const;
-    [[nodiscard]] Vector decay_rate(std::uint32_t layer) const;
     [[nodiscard]] Vector values_of(std::uint32_t layer, Role role, std::size_t count) const;
 
     [[nodiscard]] Out piece(const SequenceLayout::Piece& where) { return {sequence_ + where.offset, where.count}; }
@@ -76,6 +79,7 @@ class Decoder final : public Backend {
     [[nodiscard]] SavedHeader header() const;
 
     ModelDims dims_;
+    bool rounded_ = false;
     Steps steps_;
     Weights weights_;
     SequenceLayout layout_;

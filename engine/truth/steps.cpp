@@ -26,8 +26,6 @@ Vector scaled(In x, double factor) {
     return y;
 }
 
-}  // namespace
-
 double sigmoid(double x) {
     return 1.0 / (1.0 + std::exp(-x));
 }
@@ -36,10 +34,22 @@ double silu(double x) {
     return x * sigmoid(x);
 }
 
+}  // namespace
+
 Vector row_of(const StoredTensor& matrix, std::size_t index, std::size_t cols) {
     std::vector<float> values(cols);
     dequantise(matrix.type, matrix.data + index * bytes_of(info_of(matrix.type), cols), values);
     return {values.begin(), values.end()};
+}
+
+Vector multiply(const StoredTensor& matrix, std::size_t rows, In x) {
+    Vector y(rows);
+    for (std::size_t r = 0; r < rows; ++r) y[r] = dot(row_of(matrix, r, x.size()), x);
+    return y;
+}
+
+void add(Out h, In y) {
+    for (std::size_t i = 0; i < h.size(); ++i) h[i] += y[i];
 }
 
 Vector rms_norm(In x, In w, double eps) {
@@ -74,7 +84,7 @@ Gates gates(In b, In a, In rate, In dt_bias) {
 }
 
 std::size_t key_head(std::size_t h, std::size_t v_heads, std::size_t k_heads, HeadOrder order) {
-    return order == HeadOrder::tiled ? h % k_heads : h / (v_heads / k_heads);
+    return order == HeadOrder::grouped ? h / (v_heads / k_heads) : h % k_heads;
 }
 
 Vector l2_norm(In x) {
@@ -148,6 +158,12 @@ Vector attention(In q, In gate, In keys, In values, std::size_t heads, std::size
             out[h * dim + i] = sum * sigmoid(gate[h * dim + i]);
         }
     }
+    return out;
+}
+
+Vector gated(In gate, In up) {
+    Vector out(gate.size());
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = silu(gate[i]) * up[i];
     return out;
 }
 

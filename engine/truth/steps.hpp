@@ -22,6 +22,12 @@ using Out = std::span<double>;
 // Row `index` of a stored matrix of `cols` columns. Blocks are turned into f32 numbers first: these are the weights.
 [[nodiscard]] Vector row_of(const StoredTensor& matrix, std::size_t index, std::size_t cols);
 
+// matrix x, of `rows` rows.
+[[nodiscard]] Vector multiply(const StoredTensor& matrix, std::size_t rows, In x);
+
+// h += y: what a mixer or an MLP adds to the residual stream.
+void add(Out h, In y);
+
 // x / sqrt(mean(x^2) + eps) * w; w is the whole factor (a checkpoint that stores w - 1 has had the 1 added).
 [[nodiscard]] Vector rms_norm(In x, In w, double eps);
 
@@ -36,7 +42,8 @@ struct Gates {
 };
 [[nodiscard]] Gates gates(In b, In a, In rate, In dt_bias);
 
-// The key head that value head h reads. Checkpoints group the value heads of a key head: h / (v_heads / k_heads).
+// The key head that value head h reads: h / (v_heads / k_heads) where a file groups the value heads of a key head, h % k_heads where it
+// tiles them.
 [[nodiscard]] std::size_t key_head(std::size_t h, std::size_t v_heads, std::size_t k_heads, HeadOrder order);
 
 // x / sqrt(sum(x^2) + 1e-6).
@@ -62,11 +69,13 @@ struct QueryAndGate {
 // [positions][kv_heads][dim]. Query head h reads key head h / (heads / kv_heads).
 [[nodiscard]] Vector attention(In q, In gate, In keys, In values, std::size_t heads, std::size_t kv_heads, std::size_t dim);
 
-[[nodiscard]] double sigmoid(double x);
-[[nodiscard]] double silu(double x);
+// silu(gate) * up.
+[[nodiscard]] Vector gated(In gate, In up);
 
 struct Steps {
     decltype(&truth::row_of) row_of = truth::row_of;
+    decltype(&truth::multiply) multiply = truth::multiply;
+    decltype(&truth::add) add = truth::add;
     decltype(&truth::rms_norm) rms_norm = truth::rms_norm;
     decltype(&truth::conv_silu) conv_silu = truth::conv_silu;
     decltype(&truth::gates) gates = truth::gates;
@@ -77,6 +86,11 @@ struct Steps {
     decltype(&truth::split_query) split_query = truth::split_query;
     decltype(&truth::rotate) rotate = truth::rotate;
     decltype(&truth::attention) attention = truth::attention;
+    decltype(&truth::gated) gated = truth::gated;
 };
+
+// The same steps with every result, and every state, rounded to f32: what even an engine with exact arithmetic inside its kernels would do
+// to a model. How far that drifts from the unrounded result shows how much a model amplifies rounding.
+[[nodiscard]] Steps rounded_steps();
 
 }  // namespace kestrel::truth

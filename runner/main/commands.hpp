@@ -57,12 +57,18 @@ struct DiffOptions {
 
 struct CheckOptions {
     std::string engine = "kestrel_cpu";
+    std::string reference;  // empty: the truth engine beside the engine
     std::string model;
-    std::string expected;
+    std::string expected;  // empty: against the reference
     std::vector<std::string> switches;
-    double tolerance = 0.0;  // of max |logit|; 0: derived from the number of layers
+    double tolerance = 0.0;  // 0: derived
     int threads = 0;
+    int tokens = 24;
+    int greedy = 16;
+    std::uint64_t seed = 1;
 };
 [[nodiscard]] ExitCode command_check_model(const CommonOptions& common, const CheckOptions& options);
+// `operators` is gdn, rq or attn.
+[[nodiscard]] ExitCode command_check_operators(const CommonOptions& common, const CheckOptions& options, const std::string& operators);
 
 }  // namespace kestrel::cli

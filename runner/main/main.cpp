@@ -114,20 +114,43 @@ class Program {
     }
 
     void add_check() {
-        CLI::App* check = app_.add_subcommand("check", "Numeric checks of an engine against another implementation");
+        CLI::App* check = app_.add_subcommand("check", "Numeric checks of an engine against the truth engine or another implementation");
         check->require_subcommand(1);
-        check->footer("Example:\n  kestrel-ab check model --model DIR --expected DIR/expected.safetensors");
-        CLI::App* model = command_of(*check, "model", "A whole model: logits, argmax and greedy tokens",
-                                     "kestrel-ab check model --engine kestrel_cpu --model tests/data/qwen35/bf16-64l"
+        check->footer("Example:\n  kestrel-ab check gdn\n  kestrel-ab check model --model DIR --expected DIR/expected.safetensors");
+        add_check_operators(*check, "gdn",
+                            "The recurrent step of all variants, its convolution and gates, on shapes large, small and ragged");
+        add_check_operators(*check, "rq", "Matrix times vector for every stored type");
+        add_check_operators(*check, "attn", "Attention of one token, and the norm before it");
+        CLI::App* model = command_of(*check, "model", "A whole model: hidden state, final norm, logits, argmax and greedy tokens",
+                                     "kestrel-ab check model --engine kestrel_cpu --model mini-64l\n"
+                                     "  kestrel-ab check model --engine kestrel_cpu --model tests/data/qwen35/bf16-64l"
                                      " --expected tests/data/qwen35/bf16-64l/expected.safetensors");
-        model->add_option("--engine", check_.engine, "Engine: name or library")->capture_default_str();
+        add_check_engines(*model);
         model->add_option("--model", check_.model, "Model: name, description, or Hugging Face directory")->required();
-        model->add_option("--expected", check_.expected, "safetensors with tokens, logits and greedy")->required();
+        model->add_option("--expected", check_.expected, "safetensors with tokens, logits and greedy; instead of a reference engine");
         model->add_option("--switch", check_.switches, "Runtime switch, NAME=VALUE; repeatable");
-        model->add_option("--tolerance", check_.tolerance, "Largest difference, relative to max |logit|; default 1e-4, from 32 layers 5e-4")
+        model
+            ->add_option("--tolerance", check_.tolerance,
+                         "Largest difference, relative; default with --expected 1e-4 of max |logit|, from 32 layers 5e-4; else derived")
             ->check(CLI::PositiveNumber);
+        model->add_option("--tokens", check_.tokens, "Seeded tokens fed, without --expected")
+            ->check(CLI::Range(1, 4096))
+            ->capture_default_str();
+        model->add_option("--greedy", check_.greedy, "Tokens decoded freely after them")->check(CLI::Range(0, 4096))->capture_default_str();
         model->add_option("--threads", check_.threads, "Threads of the engine; 0: all")->check(CLI::Range(0, 1024));
         model->callback([this] { action_ = [this] { return cli::command_check_model(common_, check_); }; });
+    }
+
+    void add_check_engines(CLI::App& sub) {
+        sub.add_option("--engine", check_.engine, "Engine: name or library")->capture_default_str();
+        sub.add_option("--reference", check_.reference, "Engine to compare with; default: libkestrel_truth.so beside the engine");
+        sub.add_option("--seed", check_.seed, "Seed of the inputs")->capture_default_str();
+    }
+
+    void add_check_operators(CLI::App& check, const std::string& name, const std::string& what) {
+        CLI::App* sub = command_of(check, name, what, "kestrel-ab check " + name + " --engine kestrel_cpu");
+        add_check_engines(*sub);
+        sub->callback([this, name] { action_ = [this, name] { return cli::command_check_operators(common_, check_, name); }; });
     }
 
     CLI::App app_;

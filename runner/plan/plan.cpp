@@ -6,6 +6,7 @@
 #include "runner/plan/random.hpp"
 #include "runner/plan/schedule.hpp"
 #include "runner/record/error.hpp"
+#include "runner/stats/looks.hpp"
 
 namespace kestrel {
 namespace {
@@ -29,19 +30,12 @@ void require_range(const char* name, int value, int low, int high, const char* a
 }
 
 void require_confidence(const char* name, double value) {
-    if (value >= 0.5 && value < 1.0) return;
-    refuse(std::string(name) + " must be at least 0.5 and below 1. 0.95 is usual for the candidate, 0.99 for the control.");
+    if (value >= 0.5 && value <= 0.9999) return;
+    refuse(std::string(name) + " must be 0.5 to 0.9999. 0.95 is usual for the candidate, 0.99 for the control.");
 }
 
 void require_output_rule(const std::string& rule) {
-    if (rule == "bit-identical") return;
-    const std::string prefix = "tolerance:";
-    if (rule.rfind(prefix, 0) == 0) {
-        const std::string digits = rule.substr(prefix.size());
-        char* end = nullptr;
-        const double tolerance = std::strtod(digits.c_str(), &end);
-        if (!digits.empty() && *end == '\0' && std::isfinite(tolerance) && tolerance > 0.0 && tolerance < 1.0) return;
-    }
+    if (is_output_rule(rule)) return;
     refuse("The output rule is '" + rule +
            "'. Write 'bit-identical', or 'tolerance:' and a number between 0 and 1 such as tolerance:1e-5.");
 }
@@ -61,6 +55,8 @@ void validate(const PlanRequest& request) {
     require_confidence("The confidence", request.confidence);
     require_confidence("The control's confidence", request.control_confidence);
     require_output_rule(request.output_rule);
+    if (!(std::isfinite(request.control_sd) && request.control_sd >= 0.0))
+        refuse("The control's standard deviation must be finite, and not negative.");
 }
 
 std::vector<ArmOrder> make_load_orders(std::uint64_t seed, int replicates) {
@@ -75,6 +71,16 @@ std::vector<ArmOrder> make_load_orders(std::uint64_t seed, int replicates) {
 }
 
 }  // namespace
+
+bool is_output_rule(const std::string& rule) {
+    if (rule == "bit-identical") return true;
+    const std::string prefix = "tolerance:";
+    if (rule.rfind(prefix, 0) != 0) return false;
+    const std::string digits = rule.substr(prefix.size());
+    char* end = nullptr;
+    const double tolerance = std::strtod(digits.c_str(), &end);
+    return !digits.empty() && *end == '\0' && std::isfinite(tolerance) && tolerance > 0.0 && tolerance < 1.0;
+}
 
 Plan make_plan(const PlanRequest& request) {
     validate(request);
@@ -91,6 +97,9 @@ Plan make_plan(const PlanRequest& request) {
     plan.confidence = request.confidence;
     plan.control_confidence = request.control_confidence;
     plan.output_rule = request.output_rule;
+    plan.policy = request.policy;
+    plan.control_sd = request.control_sd;
+    plan.looks = obrien_fleming_looks(request.replicates, 1.0 - request.confidence);
     plan.load_orders = make_load_orders(request.seed, request.replicates);
 
     const std::vector<SuperRound>& orders = super_round_orders();

@@ -1,5 +1,6 @@
 #include "runner/plugin/engine_client.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "runner/record/error.hpp"
@@ -75,6 +76,16 @@ void Engine::reset() {
 
 void Engine::logits(std::span<float> out) {
     if (const kestrel_status status = api_->logits(handle_.get(), out.data(), out.size()); status != KESTREL_OK) fail(status, "logits");
+}
+
+std::vector<float> Engine::read(kestrel_readout what) {
+    const auto* state = static_cast<const kestrel_state*>(api_->capability(KESTREL_CAP_STATE));
+    if (state == nullptr) return {};
+    std::size_t count = 0;
+    if (const kestrel_status status = state->read_size(handle_.get(), what, 0, &count); status != KESTREL_OK) fail(status, "readout size");
+    std::vector<float> out(count);
+    if (const kestrel_status status = state->read(handle_.get(), what, 0, out.data(), count); status != KESTREL_OK) fail(status, "readout");
+    return out;
 }
 
 std::vector<std::byte> Engine::save_state() {
@@ -180,6 +191,28 @@ std::vector<EngineLibrary::SwitchDescription> EngineLibrary::switches() const {
         all.push_back({info.name, std::vector<std::string>(info.values, info.values + info.value_count), info.description});
     }
     return all;
+}
+
+std::optional<std::string> EngineLibrary::run_operator(const std::string& name, const std::string& variant,
+                                                       const std::vector<OperatorTensor>& inputs,
+                                                       std::vector<OperatorTensor>& outputs) const {
+    const auto* table = capability<kestrel_operator>(KESTREL_CAP_OPERATOR);
+    if (table == nullptr) return std::string(api_->engine_name) + " runs no single operators";
+    const auto view = [](const OperatorTensor& tensor) {
+        kestrel_tensor raw{};
+        raw.data = const_cast<float*>(tensor.values.data());  // the interface has one tensor type; inputs are not written
+        raw.rank = static_cast<std::uint32_t>(tensor.shape.size());
+        std::copy(tensor.shape.begin(), tensor.shape.end(), raw.shape);
+        return raw;
+    };
+    std::vector<kestrel_tensor> in;
+    std::vector<kestrel_tensor> out;
+    for (const OperatorTensor& tensor : inputs) in.push_back(view(tensor));
+    for (const OperatorTensor& tensor : outputs) out.push_back(view(tensor));
+    const kestrel_status status = table->run(name.c_str(), variant.c_str(), in.data(), in.size(), out.data(), out.size());
+    if (status == KESTREL_UNSUPPORTED) return std::string(api_->last_error());
+    if (status != KESTREL_OK) fail(status, name + " " + variant);
+    return std::nullopt;
 }
 
 }  // namespace kestrel::plugin

@@ -62,6 +62,10 @@ class Engine {
     }
     void logits(std::span<float> out);
 
+    // Of the last token; empty if the engine does not show them.
+    [[nodiscard]] std::vector<float> hidden() { return read(KESTREL_READ_HIDDEN); }
+    [[nodiscard]] std::vector<float> final_norm() { return read(KESTREL_READ_FINAL_NORM); }
+
     // The whole sequence state as opaque bytes; empty if the engine cannot save it.
     [[nodiscard]] std::vector<std::byte> save_state();
     void restore_state(std::span<const std::byte> state);
@@ -69,9 +73,16 @@ class Engine {
     [[nodiscard]] std::vector<SwitchSetting> effective_switches() const;
 
   private:
+    [[nodiscard]] std::vector<float> read(kestrel_readout what);
     [[noreturn]] void fail(kestrel_status status, const char* call) const;
     const kestrel_engine_api* api_;
     std::unique_ptr<kestrel_engine, void (*)(kestrel_engine*)> handle_;
+};
+
+// A tensor that goes into or comes out of an operator: f32, row-major.
+struct OperatorTensor {
+    std::vector<std::uint64_t> shape;  // at most four extents
+    std::vector<float> values;
 };
 
 // A loaded engine library.
@@ -96,6 +107,12 @@ class EngineLibrary {
         std::string description;
     };
     [[nodiscard]] std::vector<SwitchDescription> switches() const;
+
+    // Runs one operator (engine/operators.hpp names them and their shapes); outputs come with their shapes and receive the values. Returns
+    // the engine's words if it does not have the operator or the variant, nothing if it ran. Throws Error otherwise.
+    [[nodiscard]] std::optional<std::string> run_operator(const std::string& name, const std::string& variant,
+                                                          const std::vector<OperatorTensor>& inputs,
+                                                          std::vector<OperatorTensor>& outputs) const;
 
   private:
     template <typename Table>

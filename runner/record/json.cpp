@@ -199,6 +199,30 @@ void from_json(const json& j, PlaceKind& kind) {
         if (!j.is_object()) reject("an object (" #Type ")", j);                \
         NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(KESTREL_DECODE, __VA_ARGS__)) \
     }
+// Fields that were added after the first release: see the header.
+#define KESTREL_ENCODE_ADDED(field) \
+    if (!(value.field == standard.field)) j[#field] = encode(value.field);
+#define KESTREL_DECODE_ADDED(field) \
+    if (j.contains(#field)) decode_field(j, #field, value.field);
+#define KESTREL_ADDED(Type, ...)                                                     \
+    void encode_added(json& j, const Type& value) {                                  \
+        const Type standard;                                                         \
+        NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(KESTREL_ENCODE_ADDED, __VA_ARGS__)) \
+    }                                                                                \
+    void decode_added(const json& j, Type& value) {                                  \
+        NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(KESTREL_DECODE_ADDED, __VA_ARGS__)) \
+    }
+#define KESTREL_EXTENDED_RECORD(Type, ...)                                     \
+    void to_json(json& j, const Type& value) {                                 \
+        j = json::object();                                                    \
+        NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(KESTREL_ENCODE, __VA_ARGS__)) \
+        encode_added(j, value);                                                \
+    }                                                                          \
+    void from_json(const json& j, Type& value) {                               \
+        if (!j.is_object()) reject("an object (" #Type ")", j);                \
+        NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(KESTREL_DECODE, __VA_ARGS__)) \
+        decode_added(j, value);                                                \
+    }
 // NOLINTEND(bugprone-macro-parentheses)
 
 KESTREL_RECORD(SwitchSetting, name, value)
@@ -208,15 +232,21 @@ KESTREL_RECORD(Arm, role, artifact_sha256, switches, effective_switches, borrowe
 KESTREL_RECORD(Environment, sha256, facts)
 KESTREL_RECORD(Workload, sha256, model_name, model_path, weights_digest, layout_id, launch_mode, layers, gdn_layers, attention_layers,
                vocab, threads, position, tokens)
-KESTREL_RECORD(Plan, sha256, experiment, experiment_version, seed, replicates, super_rounds, tokens, position, threads, margin, confidence,
-               control_confidence, output_rule, load_orders, schedules, paddings)
+KESTREL_RECORD(Look, replicates, confidence)
+namespace {
+KESTREL_ADDED(Plan, policy, looks, control_sd)
+}  // namespace
+KESTREL_EXTENDED_RECORD(Plan, sha256, experiment, experiment_version, seed, replicates, super_rounds, tokens, position, threads, margin,
+                        confidence, control_confidence, output_rule, load_orders, schedules, paddings)
 KESTREL_RECORD(Window, replicate, super_round, round, slot, arm, started_ns, window_ns, token_ns, output_digest)
 KESTREL_RECORD(Replicate, index, worker_pid, load_order, status, detail, state_digest, distinct_tokens)
 KESTREL_RECORD(Event, sequence, at, kind, detail)
 KESTREL_RECORD(Interval, d, lo, hi, confidence, sd, replicates)
 KESTREL_RECORD(ArmSummary, arm, windows, mean_ms, median_ms, min_ms, max_ms, spread_percent, p99_token_ms, tokens_per_second)
-KESTREL_RECORD(Estimate, candidate, control, replicate_d, replicate_control_d, arms, mean_ratio, p99_ratio, mean_based, p99_based,
-               mean_minus_robust, p99_minus_robust, saved_ms_per_token)
+namespace {
+KESTREL_ADDED(Estimate, mean_based, p99_based, mean_minus_robust, p99_minus_robust)
+}  // namespace
+KESTREL_EXTENDED_RECORD(Estimate, candidate, control, replicate_d, replicate_control_d, arms, mean_ratio, p99_ratio, saved_ms_per_token)
 KESTREL_RECORD(Verdict, kind, reasons, margin, delta, estimate)
 KESTREL_RECORD(Session, uuid, state, started_at, ended_at, host, device, runner_version, seal_sha256, place, plan, workload, environment,
                arms, artifacts, replicates, windows, events, verdict)

@@ -4,7 +4,8 @@
 //
 // from_json is strict, since the text may come from a worker whose heap is corrupt: a missing field, an integer out of
 // range, a fraction where an integer belongs, an array of the wrong length or an unknown enumerator throws
-// std::invalid_argument that names the field; unknown fields are ignored.
+// std::invalid_argument that names the field; unknown fields are ignored. Fields that later versions added are written only if
+// they differ from their default and need not be there when read: an old session reads, and hashes, as it did.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -30,6 +31,7 @@ void to_json(nlohmann::json& j, const Artifact& value);
 void to_json(nlohmann::json& j, const Arm& value);
 void to_json(nlohmann::json& j, const Environment& value);
 void to_json(nlohmann::json& j, const Workload& value);
+void to_json(nlohmann::json& j, const Look& value);
 void to_json(nlohmann::json& j, const Plan& value);
 void to_json(nlohmann::json& j, const Window& value);
 void to_json(nlohmann::json& j, const Replicate& value);
@@ -47,6 +49,7 @@ void from_json(const nlohmann::json& j, Artifact& value);
 void from_json(const nlohmann::json& j, Arm& value);
 void from_json(const nlohmann::json& j, Environment& value);
 void from_json(const nlohmann::json& j, Workload& value);
+void from_json(const nlohmann::json& j, Look& value);
 void from_json(const nlohmann::json& j, Plan& value);
 void from_json(const nlohmann::json& j, Window& value);
 void from_json(const nlohmann::json& j, Replicate& value);

@@ -78,13 +78,20 @@ struct Workload {
     std::vector<std::int32_t> tokens;  // teacher-forced: `position` tokens of context, one untimed, the rest timed
 };
 
+// A point at which a session may end: after so many replicates the candidate's interval is taken at this confidence.
+struct Look {
+    int replicates = 0;
+    double confidence = 0.95;  // nominal: over all looks together the plan's confidence holds
+    bool operator==(const Look&) const = default;
+};
+
 // Everything decided before the first round. Stored with its hash.
 struct Plan {
     std::string sha256;      // of the canonical JSON of the other fields
     std::string experiment;  // "gdn-register", or "ad-hoc"
     int experiment_version = 1;
     std::uint64_t seed = 0;
-    int replicates = 6;    // K
+    int replicates = 6;    // K, or the most there may be if there are looks before it
     int super_rounds = 4;  // per replicate
     int tokens = 16;       // timed tokens per window
     int position = 0;
@@ -96,6 +103,9 @@ struct Plan {
     std::vector<std::array<ArmRole, 3>> load_orders;              // one per replicate
     std::vector<std::vector<std::array<ArmRole, 18>>> schedules;  // [replicate][super-round]: 6 rounds x 3 windows
     std::vector<std::int64_t> paddings;                           // scratch padding per replicate, bytes
+    std::string policy;                                           // name of the policy it follows; "" for none
+    std::vector<Look> looks;                                      // ascending, the last at `replicates`; empty: that one look only
+    double control_sd = 0.0;  // between replicates, of earlier sessions' controls: what `replicates` was chosen for; 0 if not known
 };
 
 // One arm's timed window in one round.
@@ -139,6 +149,7 @@ struct Interval {
     double confidence = 0.95;
     double sd = 0.0;  // between replicates
     int replicates = 0;
+    bool operator==(const Interval&) const = default;
 };
 
 struct ArmSummary {

@@ -7,7 +7,7 @@
 namespace kestrel::session {
 namespace {
 
-constexpr std::array<const char*, 3> kind_names{"inspect", "replicate", "check"};
+constexpr std::array<const char*, 4> kind_names{"inspect", "replicate", "check", "check_operators"};
 
 JobKind kind_from(const std::string& name) {
     for (std::size_t i = 0; i < kind_names.size(); ++i) {
@@ -31,6 +31,11 @@ std::string encode(const Job& job) {
                       {"padding", job.padding},
                       {"schedule", job.schedule},
                       {"expected", job.expected},
+                      {"reference", job.reference},
+                      {"operators", job.operators},
+                      {"seed", job.seed},
+                      {"check_tokens", job.check_tokens},
+                      {"check_greedy", job.check_greedy},
                       {"shallow_tolerance", job.shallow_tolerance},
                       {"deep_tolerance", job.deep_tolerance},
                       {"deep_layers", job.deep_layers}});
@@ -52,6 +57,11 @@ Job decode_job(const std::string& line) {
     job.padding = j.at("padding").get<std::int64_t>();
     job.schedule = j.at("schedule").get<std::vector<std::array<ArmRole, 18>>>();
     job.expected = j.at("expected").get<std::string>();
+    job.reference = j.at("reference").get<std::string>();
+    job.operators = j.at("operators").get<std::string>();
+    job.seed = j.at("seed").get<std::uint64_t>();
+    job.check_tokens = j.at("check_tokens").get<int>();
+    job.check_greedy = j.at("check_greedy").get<int>();
     job.shallow_tolerance = j.at("shallow_tolerance").get<double>();
     job.deep_tolerance = j.at("deep_tolerance").get<double>();
     job.deep_layers = j.at("deep_layers").get<int>();

@@ -11,9 +11,10 @@
 namespace kestrel::session {
 
 enum class JobKind {
-    inspect,    // load every arm, compare what each makes of the model, report; no timing
-    replicate,  // load, warm up, run the super-rounds
-    check,      // decode given tokens with one arm and compare with expected logits
+    inspect,          // load every arm, compare what each makes of the model, report; no timing
+    replicate,        // load, warm up, run the super-rounds
+    check,            // decode given tokens with one arm and compare with expected logits, or seeded ones with a reference engine
+    check_operators,  // run single operators on seeded inputs and compare with a reference engine
 };
 
 struct JobArm {
@@ -33,8 +34,13 @@ struct Job {
     std::vector<JobArm> arms;          // in load order
     std::int64_t padding = 0;          // bytes before the lent memory
     std::vector<std::array<ArmRole, 18>> schedule;
-    std::string expected;            // check: file with tokens, logits, greedy
-    double shallow_tolerance = 0.0;  // check: of max |logit|, for models with fewer than `deep_layers` layers
+    std::string expected;    // check: file with tokens, logits, greedy; empty: against `reference`
+    std::string reference;   // check, check_operators: library
+    std::string operators;   // check_operators: "gdn", "rq" or "attn"
+    std::uint64_t seed = 0;  // of tokens or inputs
+    int check_tokens = 0;    // check against a reference: tokens fed, then tokens chosen
+    int check_greedy = 0;
+    double shallow_tolerance = 0.0;  // check: of max |logit|, for models with fewer than `deep_layers` layers; 0: derived
     double deep_tolerance = 0.0;     // check: for the others
     int deep_layers = 0;
 };

@@ -373,29 +373,4 @@ void run_session(const RunRequest& request, const Preparation& preparation, cons
     SessionRun(request, preparation, lock, sink, progress).run();
 }
 
-CheckResult check_model(const std::string& library, const std::string& model, const std::string& expected, const CheckTolerance& tolerance,
-                        const std::vector<SwitchSetting>& switches, int threads) {
-    Job job;
-    job.kind = JobKind::check;
-    job.model = model;
-    job.threads = threads;
-    job.arms.push_back({ArmRole::base, std::filesystem::absolute(library).string(), switches});
-    job.expected = expected;
-    job.shallow_tolerance = tolerance.shallow;
-    job.deep_tolerance = tolerance.deep;
-    job.deep_layers = tolerance.deep_layers;
-    CheckResult result;
-    const WorkerEnd end = run_worker(job, std::nullopt, silence_of_a_step, {}, [&](const nlohmann::json& message) {
-        if (message.at("type") == "checked") {
-            result.passed = message.at("passed").get<bool>();
-            result.json = dump_json(message);
-        }
-        return false;
-    });
-    if (end.kind != WorkerEnd::Kind::finished) {
-        throw Error(end.kind == WorkerEnd::Kind::failed ? static_cast<ExitCode>(end.error_code) : ExitCode::invalid, end.detail);
-    }
-    return result;
-}
-
 }  // namespace kestrel::session

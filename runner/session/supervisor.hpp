@@ -63,19 +63,4 @@ using ProgressFunction = std::function<void(const Plan& plan, const std::vector<
 void run_session(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock, SessionSink& sink,
                  const ProgressFunction& progress);
 
-// How far logits may be off, relative to max |logit|: rounding grows with depth.
-struct CheckTolerance {
-    double shallow = 0.0;
-    double deep = 0.0;
-    int deep_layers = 0;  // from this many layers on, `deep` holds
-};
-
-// One engine against expected outputs, in a worker of its own.
-struct CheckResult {
-    std::string json;  // message "checked"
-    bool passed = false;
-};
-[[nodiscard]] CheckResult check_model(const std::string& library, const std::string& model, const std::string& expected,
-                                      const CheckTolerance& tolerance, const std::vector<SwitchSetting>& switches, int threads);
-
 }  // namespace kestrel::session

@@ -4,7 +4,7 @@
 //   ready      {borrowed, effective: by arm}    loaded and warmed up
 //   round      {windows: [3]}                   answered by "go" once it is durable
 //   done       {state_digest: [3], distinct_tokens}
-//   checked    see worker_check.cpp
+//   checked    see worker_check.cpp, worker_check_reference.cpp, worker_check_operators.cpp
 //   error      {code, message}                  then the worker leaves
 #include "runner/session/worker.hpp"
 
@@ -219,7 +219,14 @@ int run(platform::LineChannel& channel) {
                 run_replicate(job, reporter);
                 break;
             case JobKind::check:
-                run_check(job, reporter);
+                if (job.expected.empty()) {
+                    run_check_reference(job, reporter);
+                } else {
+                    run_check(job, reporter);
+                }
+                break;
+            case JobKind::check_operators:
+                run_check_operators(job, reporter);
                 break;
         }
         return 0;

@@ -60,6 +60,20 @@ class LoadedArms {
     plugin::ModelInfo info_;
 };
 
+// Tokens that two engines chose after the same sequence. Logits that may each be off by a tolerance can swap two that are closer than twice
+// that: such a different choice is excused, any other is wrong.
+struct ChoiceCount {
+    std::size_t equal = 0;
+    std::size_t excused = 0;
+    std::size_t wrong = 0;
+    std::size_t skipped = 0;  // not compared: the sequences had parted
+    // `margin`: how much one engine prefers its own choice to the other's, in logits; `tolerance` likewise.
+    void add(bool same, double margin, double tolerance);
+};
+[[nodiscard]] double largest_magnitude(const std::vector<float>& values);
+
 void run_check(const Job& job, Reporter& reporter);
+void run_check_reference(const Job& job, Reporter& reporter);
+void run_check_operators(const Job& job, Reporter& reporter);
 
 }  // namespace kestrel::session

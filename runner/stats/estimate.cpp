@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <stdexcept>
 
 #include "runner/record/names.hpp"
 #include "runner/stats/interval.hpp"
+#include "runner/stats/looks.hpp"
 #include "runner/stats/summary.hpp"
 
 namespace kestrel {
@@ -15,15 +15,22 @@ namespace {
 constexpr int rounds_per_super_round = 6;
 
 using RoundWindows = std::array<const Window*, 3>;  // by ArmRole; null if not measured
-using Rounds = std::map<RoundKey, RoundWindows>;
 
-Rounds collect(const Plan& plan, const std::vector<Window>& windows) {
-    Rounds rounds;
+// The rounds of one replicate that count: [super-round], those that are left.
+using ReplicateRounds = std::vector<std::vector<RoundWindows>>;
+
+std::vector<RoundWindows> collect(const Plan& plan, const std::vector<Window>& windows) {
+    const int replicates = std::max(plan.replicates, 0);
+    const int super_rounds = std::max(plan.super_rounds, 0);
+    std::vector<RoundWindows> rounds(static_cast<std::size_t>(replicates) * static_cast<std::size_t>(super_rounds) * rounds_per_super_round,
+                                     RoundWindows{});
     for (const Window& window : windows) {
-        const bool planned = window.replicate >= 0 && window.replicate < plan.replicates && window.super_round >= 0 &&
-                             window.super_round < plan.super_rounds && window.round >= 0 && window.round < rounds_per_super_round;
+        const bool planned = window.replicate >= 0 && window.replicate < replicates && window.super_round >= 0 &&
+                             window.super_round < super_rounds && window.round >= 0 && window.round < rounds_per_super_round;
         if (!planned) throw std::invalid_argument("a window lies outside the plan");
-        const Window*& place = rounds[{window.replicate, window.super_round, window.round}].at(index_of(window.arm));
+        const auto index =
+            static_cast<std::size_t>((window.replicate * super_rounds + window.super_round) * rounds_per_super_round + window.round);
+        const Window*& place = rounds[index].at(index_of(window.arm));
         if (place != nullptr) throw std::invalid_argument("a window occurs twice");
         place = &window;
     }
@@ -37,33 +44,57 @@ bool is_complete(const RoundWindows& round) {
     });
 }
 
-// The replicates in which every planned round is complete.
-std::set<int> complete_replicates(const Plan& plan, const Rounds& rounds) {
-    std::map<int, int> finished;
-    for (const auto& [key, round] : rounds) finished[key[0]] += is_complete(round) ? 1 : 0;
-    std::set<int> complete;
-    for (const auto& [replicate, count] : finished) {
-        if (count == plan.super_rounds * rounds_per_super_round) complete.insert(replicate);
-    }
-    return complete;
-}
-
-// One contrast for each replicate, base against `other`.
-std::vector<double> replicate_contrasts(const Rounds& rounds, ArmRole other) {
-    std::map<int, std::map<int, std::vector<double>>> contrasts;  // [replicate][super-round]
-    for (const auto& [key, round] : rounds) {
-        const double base_ms = round[index_of(ArmRole::base)]->ms_per_token();
-        const double other_ms = round[index_of(other)]->ms_per_token();
-        contrasts[key[0]][key[1]].push_back(std::log(base_ms) - std::log(other_ms));
-    }
-    std::vector<double> result;
-    for (const auto& [replicate, super_rounds] : contrasts) {
-        std::vector<double> means;
-        for (const auto& [index, values] : super_rounds) means.push_back(mean(values));
-        result.push_back(hodges_lehmann(means));
+// The replicates in which every planned round is complete, without their flagged rounds; those with none left are dropped.
+std::vector<ReplicateRounds> complete_replicates(const Plan& plan, const std::vector<RoundWindows>& rounds,
+                                                 const std::set<RoundKey>& flagged) {
+    std::vector<ReplicateRounds> result;
+    const std::ptrdiff_t per_replicate = static_cast<std::ptrdiff_t>(std::max(plan.super_rounds, 0)) * rounds_per_super_round;
+    for (int replicate = 0; replicate < plan.replicates; ++replicate) {
+        const auto first = rounds.begin() + per_replicate * replicate;
+        if (per_replicate == 0 || !std::all_of(first, first + per_replicate, is_complete)) continue;
+        ReplicateRounds kept;
+        for (int super_round = 0; super_round < plan.super_rounds; ++super_round) {
+            std::vector<RoundWindows> six;
+            for (int round = 0; round < rounds_per_super_round; ++round) {
+                if (!flagged.empty() && flagged.contains({replicate, super_round, round})) continue;
+                six.push_back(*(first + super_round * rounds_per_super_round + round));
+            }
+            if (!six.empty()) kept.push_back(std::move(six));
+        }
+        if (!kept.empty()) result.push_back(std::move(kept));
     }
     return result;
 }
+
+// The replicate's robust contrast, base against `other`.
+double robust_contrast(const ReplicateRounds& rounds, ArmRole other) {
+    std::vector<double> means;
+    means.reserve(rounds.size());
+    for (const std::vector<RoundWindows>& super_round : rounds) {
+        double sum = 0.0;
+        for (const RoundWindows& round : super_round) {
+            sum += std::log(round[index_of(ArmRole::base)]->ms_per_token() / round[index_of(other)]->ms_per_token());
+        }
+        means.push_back(sum / static_cast<double>(super_round.size()));
+    }
+    return hodges_lehmann(means);
+}
+
+// Window and token times of one arm, of a replicate or of several.
+struct Times {
+    std::vector<double> window_ms;
+    std::vector<double> token_ns;
+
+    void add(const ReplicateRounds& rounds, ArmRole arm) {
+        for (const std::vector<RoundWindows>& super_round : rounds) {
+            for (const RoundWindows& round : super_round) {
+                const Window& window = *round[index_of(arm)];
+                window_ms.push_back(window.ms_per_token());
+                for (const std::int64_t ns : window.token_ns) token_ns.push_back(static_cast<double>(ns));
+            }
+        }
+    }
+};
 
 // The candidate's contrasts by two measures that a robust one is blind to: rare slow tokens.
 struct TailContrasts {
@@ -71,25 +102,16 @@ struct TailContrasts {
     std::vector<double> of_p99;
 };
 
-TailContrasts tail_contrasts(const Rounds& rounds) {
-    struct Times {
-        std::vector<double> window_ms;
-        std::vector<double> token_ns;
-    };
-    std::map<int, std::array<Times, 2>> replicates;  // base, candidate
-    for (const auto& [key, round] : rounds) {
-        const std::array<const Window*, 2> arms{round[index_of(ArmRole::base)], round[index_of(ArmRole::candidate)]};
-        for (std::size_t i = 0; i < arms.size(); ++i) {
-            Times& times = replicates[key[0]].at(i);
-            times.window_ms.push_back(arms.at(i)->ms_per_token());
-            for (const std::int64_t ns : arms.at(i)->token_ns) times.token_ns.push_back(static_cast<double>(ns));
-        }
-    }
+TailContrasts tail_contrasts(const std::vector<ReplicateRounds>& replicates) {
     TailContrasts result;
-    for (const auto& [index, arms] : replicates) {
-        const double base_p99 = quantile(arms[0].token_ns, 0.99);
-        const double candidate_p99 = quantile(arms[1].token_ns, 0.99);
-        result.of_means.push_back(std::log(mean(arms[0].window_ms)) - std::log(mean(arms[1].window_ms)));
+    for (const ReplicateRounds& rounds : replicates) {
+        Times base;
+        Times candidate;
+        base.add(rounds, ArmRole::base);
+        candidate.add(rounds, ArmRole::candidate);
+        const double base_p99 = quantile(base.token_ns, 0.99);
+        const double candidate_p99 = quantile(candidate.token_ns, 0.99);
+        result.of_means.push_back(std::log(mean(base.window_ms)) - std::log(mean(candidate.window_ms)));
         // A clock too coarse to time a token says nothing about the slowest ones.
         result.of_p99.push_back(base_p99 > 0.0 && candidate_p99 > 0.0 ? std::log(base_p99) - std::log(candidate_p99)
                                                                       : result.of_means.back());
@@ -102,24 +124,20 @@ Interval difference_interval(std::vector<double> values, const std::vector<doubl
     return t_interval(values, confidence);
 }
 
-ArmSummary summarise(const Rounds& rounds, ArmRole arm) {
-    std::vector<double> window_ms;
-    std::vector<double> token_ms;
-    for (const auto& [key, round] : rounds) {
-        const Window& window = *round[index_of(arm)];
-        window_ms.push_back(window.ms_per_token());
-        for (const std::int64_t ns : window.token_ns) token_ms.push_back(static_cast<double>(ns) / 1e6);
-    }
+ArmSummary summarise(const std::vector<ReplicateRounds>& replicates, ArmRole arm) {
+    Times times;
+    for (const ReplicateRounds& rounds : replicates) times.add(rounds, arm);
     ArmSummary summary;
     summary.arm = arm;
-    summary.windows = static_cast<int>(window_ms.size());
-    if (window_ms.empty()) return summary;
-    summary.mean_ms = mean(window_ms);
-    summary.median_ms = median(window_ms);
-    summary.min_ms = *std::min_element(window_ms.begin(), window_ms.end());
-    summary.max_ms = *std::max_element(window_ms.begin(), window_ms.end());
-    summary.spread_percent = spread_percent(window_ms);
-    summary.p99_token_ms = quantile(token_ms, 0.99);
+    summary.windows = static_cast<int>(times.window_ms.size());
+    if (times.window_ms.empty()) return summary;
+    summary.mean_ms = mean(times.window_ms);
+    summary.median_ms = median(times.window_ms);
+    const auto [low, high] = std::minmax_element(times.window_ms.begin(), times.window_ms.end());
+    summary.min_ms = *low;
+    summary.max_ms = *high;
+    summary.spread_percent = spread_percent(times.window_ms);
+    summary.p99_token_ms = quantile(times.token_ns, 0.99) / 1e6;
     summary.tokens_per_second = 1000.0 / summary.mean_ms;
     return summary;
 }
@@ -127,22 +145,22 @@ ArmSummary summarise(const Rounds& rounds, ArmRole arm) {
 }  // namespace
 
 Estimate estimate(const Plan& plan, const std::vector<Window>& windows, const std::set<RoundKey>& flagged) {
-    Rounds rounds = collect(plan, windows);
-    const std::set<int> complete = complete_replicates(plan, rounds);
-    std::erase_if(rounds, [&](const auto& entry) { return !complete.contains(entry.first[0]) || flagged.contains(entry.first); });
-
+    const std::vector<ReplicateRounds> replicates = complete_replicates(plan, collect(plan, windows), flagged);
     Estimate result;
-    result.replicate_d = replicate_contrasts(rounds, ArmRole::candidate);
-    result.replicate_control_d = replicate_contrasts(rounds, ArmRole::control);
-    result.candidate = t_interval(result.replicate_d, plan.confidence);
+    for (const ReplicateRounds& rounds : replicates) {
+        result.replicate_d.push_back(robust_contrast(rounds, ArmRole::candidate));
+        result.replicate_control_d.push_back(robust_contrast(rounds, ArmRole::control));
+    }
+    result.candidate = t_interval(result.replicate_d, confidence_at(plan, static_cast<int>(replicates.size())));
     result.control = t_interval(result.replicate_control_d, plan.control_confidence);
-    const TailContrasts tail = tail_contrasts(rounds);
+    const TailContrasts tail = tail_contrasts(replicates);
     result.mean_based = t_interval(tail.of_means, plan.confidence);
     result.p99_based = t_interval(tail.of_p99, plan.confidence);
     result.mean_minus_robust = difference_interval(tail.of_means, result.replicate_d, plan.confidence);
     result.p99_minus_robust = difference_interval(tail.of_p99, result.replicate_d, plan.confidence);
-    for (const ArmRole arm : {ArmRole::base, ArmRole::control, ArmRole::candidate}) result.arms.at(index_of(arm)) = summarise(rounds, arm);
-    if (rounds.empty()) return result;
+    for (const ArmRole arm : {ArmRole::base, ArmRole::control, ArmRole::candidate})
+        result.arms.at(index_of(arm)) = summarise(replicates, arm);
+    if (replicates.empty()) return result;
     const ArmSummary& base = result.arms[index_of(ArmRole::base)];
     const ArmSummary& candidate = result.arms[index_of(ArmRole::candidate)];
     result.mean_ratio = base.mean_ms / candidate.mean_ms;

@@ -12,9 +12,10 @@ namespace kestrel {
 using RoundKey = std::array<int, 3>;  // replicate, super-round, round
 
 // Round: ln(base ms/token) - ln(other ms/token). Super-round: the mean of its rounds. Replicate: Hodges-Lehmann over its
-// super-rounds. Session: mean over replicates with a t interval of K - 1 degrees of freedom, at plan.confidence for the
-// candidate and plan.control_confidence for the control. Beside it, in each replicate: the ratio of mean window times and the ratio of
-// the 99th percentiles of all token times, minus the robust contrast, with intervals at plan.confidence.
+// super-rounds. Session: mean over replicates with a t interval of K - 1 degrees of freedom, at the plan's confidence for the
+// candidate (at a look: that look's) and plan.control_confidence for the control. Beside it, in each replicate: the ratio of mean
+// window times and the ratio of the 99th percentiles of all token times, minus the robust contrast, with intervals at
+// plan.confidence.
 //
 // Only complete replicates count, for every field: those with all planned rounds, each with a timed window of all three arms
 // and equally many tokens. Interval.replicates is their number; below two there is no interval (interval.hpp).

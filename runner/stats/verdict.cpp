@@ -5,6 +5,7 @@
 
 #include "runner/record/names.hpp"
 #include "runner/stats/interval.hpp"
+#include "runner/stats/looks.hpp"
 #include "runner/stats/published.hpp"
 
 namespace kestrel {
@@ -68,9 +69,9 @@ bool find_invalid(const Plan& plan, const Evidence& evidence, Verdict& verdict) 
     if (evidence.aborted) add(verdict, "ABORTED", evidence.abort_text.empty() ? "the session did not finish" : evidence.abort_text);
     if (!evidence.outputs_equal) add(verdict, "OUTPUT", evidence.output_text);
     if (evidence.outputs_vacuous) add(verdict, "VACUOUS", evidence.vacuous_text);
-    for (const Finding& guard : evidence.failed_guards) add(verdict, guard.code, guard.sentence);
+    for (const Finding& guard : evidence.failed_guards) add(verdict, guard.code, text_of(guard));
     const int finished = estimate.candidate.replicates;
-    if (finished < plan.replicates || finished == 0) {
+    if (!is_look(plan, finished)) {
         add(verdict, "INCOMPLETE",
             std::to_string(finished) + " of " + std::to_string(plan.replicates) + " planned replicates are complete");
     }
@@ -88,11 +89,15 @@ std::optional<double> judge_control(const Evidence& evidence, Verdict& verdict) 
                 bounds(verdict.estimate.candidate) + ", is widened by that");
         return std::abs(control.d);
     }
-    if (std::abs(control.d) < verdict.delta && !excludes_zero(control)) {
+    if (!excludes_zero(control)) {
+        // Nothing is wrong, nothing is known: in simulated sessions of identical arms with a margin below their scatter the centre lay
+        // outside in most, and that says no more about the sitting than a wide interval around 0 does.
+        const double centre = std::abs(control.d);
+        const double room = centre < verdict.delta ? verdict.delta - centre : verdict.delta / 2.0;
         verdict.kind = VerdictKind::undecided;
         add(verdict, "CONTROL_IMPRECISE",
             "base against its byte copy is known only to " + bounds(control) + "; " +
-                remedy(verdict.delta - std::abs(control.d), control.sd, control.confidence, evidence));
+                remedy(room, control.sd, control.confidence, evidence));
     } else {
         verdict.kind = VerdictKind::invalid;
         add(verdict, "CONTROL",
@@ -142,7 +147,7 @@ void apply_tail(Verdict& verdict) {
 void apply_doubts(const Evidence& evidence, double bias, Verdict& verdict) {
     const VerdictKind before = verdict.kind;
     for (const Finding& doubt : evidence.doubts) {
-        add(verdict, doubt.code, doubt.sentence);
+        add(verdict, doubt.code, text_of(doubt));
         verdict.kind = VerdictKind::undecided;
     }
     if (!evidence.without_flagged) return;
@@ -179,8 +184,17 @@ Verdict judge(const Plan& plan, const Estimate& estimate, const Evidence& eviden
     } else {
         judge_times(evidence, verdict);
     }
-    for (const Finding& warning : evidence.warnings) add(verdict, warning.code, warning.sentence);
+    for (const Finding& warning : evidence.warnings) add(verdict, warning.code, text_of(warning));
     return verdict;
+}
+
+bool may_stop(const Plan& plan, const Verdict& verdict) {
+    if (verdict.estimate.candidate.replicates >= plan.replicates) return true;
+    if (verdict.kind == VerdictKind::undecided) return false;
+    const bool by_control = std::any_of(verdict.reasons.begin(), verdict.reasons.end(),
+                                        [](const std::string& reason) { return reason.rfind("CONTROL: ", 0) == 0; });
+    return verdict.kind != VerdictKind::invalid || !by_control ||
+           kind_of(verdict.estimate.candidate, verdict.delta) != VerdictKind::undecided;
 }
 
 ExitCode exit_code_of(VerdictKind kind) {

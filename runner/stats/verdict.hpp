@@ -7,13 +7,9 @@
 
 #include "runner/record/error.hpp"
 #include "runner/record/record.hpp"
+#include "runner/stats/finding.hpp"
 
 namespace kestrel {
-
-struct Finding {
-    std::string code;      // upper case, e.g. "THROTTLED"
-    std::string sentence;  // what was seen
-};
 
 // What is known about the session beside its times. The defaults are the pessimistic ones: whoever judges must say that the
 // outputs were compared.
@@ -32,18 +28,23 @@ struct Evidence {
 };
 
 // d = ln(base / candidate), > 0 if the candidate is faster; delta = ln(1 + margin). First match wins:
-//   INVALID    aborted; outputs differ (OUTPUT) or are vacuous (VACUOUS); a failed guard; planned replicates missing (INCOMPLETE);
-//              the control's interval not wholly inside +-delta (CONTROL)
-//   UNDECIDED  one replicate (PLACEMENT); the control reaches out only by its width, that is, its interval holds 0 and its
-//              centre lies inside (CONTROL_IMPRECISE)
+//   INVALID    aborted; outputs differ (OUTPUT) or are vacuous (VACUOUS); a failed guard; as many replicates as no look has (INCOMPLETE);
+//              the control's interval excludes 0 and is not wholly inside +-delta (CONTROL)
+//   UNDECIDED  one replicate (PLACEMENT); the control's interval holds 0 but is not wholly inside +-delta (CONTROL_IMPRECISE)
 //   SAME       -delta < lo and hi < delta; a difference that is resolved all the same is a reason (RESOLVED)
 //   FASTER     lo > 0
 //   SLOWER     hi < 0
 //   UNDECIDED  otherwise, with the replicates and time that a verdict is expected to take (WIDTH)
 // A control inside +-delta that excludes 0 (CONTROL_BIAS) widens [lo, hi] by |d of the control| first; the verdict's estimate holds
 // the widened bounds. Then, at best UNDECIDED: mean-based or p99 ratio further than delta from the robust one with its whole interval
-// (TAIL; SLOWER stays, and so does FASTER where that ratio is resolved as faster too). UNDECIDED instead of any of the three: a doubt, or another answer without the flagged rounds (SENSITIVITY).
+// (TAIL; SLOWER stays, and so does FASTER where that ratio is resolved as faster too). UNDECIDED instead of any of the three: a doubt, or
+// another answer without the flagged rounds (SENSITIVITY).
 [[nodiscard]] Verdict judge(const Plan& plan, const Estimate& estimate, const Evidence& evidence);
+
+// Whether the session may end at the look that gave this verdict: at the last one, or if the candidate's repeated interval decides
+// and nothing casts doubt on it. The control is judged once, where the candidate is decided: CONTROL ends a session only there.
+// What no further replicate can mend (OUTPUT, a failed guard, ...) ends it at any look.
+[[nodiscard]] bool may_stop(const Plan& plan, const Verdict& verdict);
 
 // FASTER and SAME pass, SLOWER failed, UNDECIDED undecided, INVALID invalid.
 [[nodiscard]] ExitCode exit_code_of(VerdictKind kind);

@@ -4,7 +4,7 @@
 
 expect 0 "$AB" --help
 says "doctor"
-for command in run list show history compare diff doctor "check model"; do
+for command in run list show history compare diff doctor "check model" "check gdn" "check rq" "check attn"; do
     # shellcheck disable=SC2086
     expect 0 "$AB" $command --help
     says "Example"
@@ -31,6 +31,15 @@ expect 2 "$AB" show abcd
 says "abcd"
 expect 0 "$AB" doctor
 says "libkestrel_cpu.so"
+
+# A check that fails, one that has nothing to check, and one that asks for two references at once.
+FIXTURE="$(dirname "$0")/../data/qwen35/f32-4l"
+expect 0 "$AB" check model --engine kestrel_truth --model "$FIXTURE" --expected "$FIXTURE/expected.safetensors"
+expect 1 "$AB" check model --model "$FIXTURE" --tolerance 1e-12
+says "FAILED"
+expect 5 "$AB" check gdn --engine "$TOYS/libtoy.so"
+says "NOT CHECKED"
+expect 2 "$AB" check model --model "$FIXTURE" --expected "$FIXTURE/expected.safetensors" --reference kestrel_truth
 
 # A stray switch is named wherever a person looks.
 VLLM_CUDA_GDN_DELTA=ref expect 0 "$AB" doctor

@@ -39,7 +39,7 @@ void same_for_all(const Run& run) {
         REQUIRE(found.size() == expected.size());
         CHECK(std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)) == 0);
     };
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) check(avx2::table());
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) check(avx2::table());
     if (__builtin_cpu_supports("avx512f")) check(avx512::table());
 #endif
 }

@@ -2,25 +2,11 @@
 #include <cmath>
 #include <set>
 
-#include "tests/engine/engine_under_test.hpp"
+#include "tests/engine/tiny_model.hpp"
 
 using namespace kestrel::test;
 
 namespace {
-
-struct Refusal {
-    kestrel_status status;
-    std::string text;
-    [[nodiscard]] bool says(const std::string& part) const { return text.find(part) != std::string::npos; }
-};
-
-Refusal refusal_of(const std::filesystem::path& model) {
-    const Args args(model.string());
-    kestrel_engine* out = nullptr;
-    const kestrel_status status = engine_api().open(&args.args, &out);
-    if (out != nullptr) engine_api().close(out);
-    return {status, engine_api().last_error()};
-}
 
 // f32-4l with its header or configuration changed.
 class Damaged {

@@ -124,7 +124,9 @@ TEST_CASE("judge: every relation of the control to -delta, 0 and delta") {
         {-delta, delta / 2, VerdictKind::undecided, "CONTROL_IMPRECISE"},
         {0.001, delta, VerdictKind::invalid, "CONTROL"},  // resolved, and perhaps as large as the margin
         {-2 * delta, -0.001, VerdictKind::invalid, "CONTROL"},
-        {-0.001, 2.5 * delta, VerdictKind::invalid, "CONTROL"},  // centre outside
+        {-0.001, 2.5 * delta, VerdictKind::undecided, "CONTROL_IMPRECISE"},  // centre outside, but 0 is inside
+        {-2.5 * delta, 0.0, VerdictKind::undecided, "CONTROL_IMPRECISE"},
+        {1e-9, 2.5 * delta, VerdictKind::invalid, "CONTROL"},
         {2 * delta, 3 * delta, VerdictKind::invalid, "CONTROL"},
         {-3 * delta, -2 * delta, VerdictKind::invalid, "CONTROL"},
     };
