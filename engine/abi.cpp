@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "engine/boundary.hpp"
 #include "engine/engine.hpp"
 #include "engine/error.hpp"
 #include "engine/operators.hpp"
@@ -25,27 +26,6 @@ void remember(std::string_view text) noexcept {
     const std::size_t bytes = std::min(text.size(), sizeof last_error_text - 1);
     std::memcpy(last_error_text, text.data(), bytes);
     last_error_text[bytes] = '\0';
-}
-
-template <class Body>
-kestrel_status guarded(const Body& body) noexcept {
-    last_error_text[0] = '\0';
-    try {
-        body();
-        return KESTREL_OK;
-    } catch (const EngineError& error) {
-        remember(error.what());
-        return error.status();
-    } catch (const std::bad_alloc&) {
-        remember("out of host memory");
-        return KESTREL_OUT_OF_MEMORY;
-    } catch (const std::exception& error) {
-        remember(error.what());
-        return KESTREL_INTERNAL;
-    } catch (...) {
-        remember("unknown exception in the engine");
-        return KESTREL_INTERNAL;
-    }
 }
 
 void need(const void* pointer, const char* what) {
@@ -298,6 +278,27 @@ const kestrel_engine_api& table() {
 }
 
 }  // namespace
+
+kestrel_status run_at_boundary(void (*body)(const void* context), const void* context) noexcept {
+    last_error_text[0] = '\0';
+    try {
+        body(context);
+        return KESTREL_OK;
+    } catch (const EngineError& error) {
+        remember(error.what());
+        return error.status();
+    } catch (const std::bad_alloc&) {
+        remember("out of host memory");
+        return KESTREL_OUT_OF_MEMORY;
+    } catch (const std::exception& error) {
+        remember(error.what());
+        return KESTREL_INTERNAL;
+    } catch (...) {
+        remember("unknown exception in the engine");
+        return KESTREL_INTERNAL;
+    }
+}
+
 }  // namespace kestrel
 
 extern "C" __attribute__((visibility("default"))) const kestrel_engine_api* kestrel_engine_entry(uint32_t caller_abi_version);

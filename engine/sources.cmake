@@ -47,3 +47,23 @@ set(KESTREL_TRUTH_SOURCES
     truth/rounded_steps.cpp
     truth/sequence.cpp
     truth/steps.cpp)
+
+set(KESTREL_CUDA_SOURCES
+    ${KESTREL_COMMON_SOURCES}
+    cpu/workspace.cpp
+    cuda/argmax.cu
+    cuda/arrangement.cpp
+    cuda/attention.cu
+    cuda/backend.cpp
+    cuda/capabilities.cpp
+    cuda/check.cpp
+    cuda/conv.cu
+    cuda/decoder.cpp
+    cuda/decoder_state.cpp
+    cuda/elementwise.cu
+    cuda/gdn.cu
+    cuda/gemv_f32.cu
+    cuda/norms.cu
+    cuda/operators.cpp
+    cuda/rq_gemv.cu
+    cuda/synthetic.cu)

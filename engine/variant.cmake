@@ -12,6 +12,14 @@ set(KESTREL_ENGINE_COMPILE_OPTIONS
     -O3 -DNDEBUG -g0 -pthread -fvisibility=hidden -fvisibility-inlines-hidden -Werror=date-time
     -ffile-prefix-map=${KESTREL_ROOT}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build)
 
+# What nvcc gets instead. Its intermediate files' names would otherwise reach the object, and its kernels the symbol table.
+string(JOIN "," host_options -fPIC -pthread -fvisibility=hidden -fvisibility-inlines-hidden -fno-gnu-unique -ffp-contract=off
+       -Werror=date-time -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror
+       -ffile-prefix-map=${KESTREL_ROOT}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build)
+set(KESTREL_ENGINE_CUDA_OPTIONS
+    -O3 -DNDEBUG -fmad=false -objtemp --compress-mode=none -static-global-template-stub=true
+    -device-entity-has-hidden-visibility=true -Xcompiler=${host_options})
+
 set(KESTREL_ENGINE_LINK_OPTIONS
     -shared -pthread -static-libgcc -Wl,--version-script=${KESTREL_ENGINE_DIR}/exports.map -Wl,-Bsymbolic -Wl,-z,defs
     -Wl,-z,now -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--build-id=sha1)
@@ -23,15 +31,17 @@ else()
   list(APPEND KESTREL_ENGINE_LINK_OPTIONS -static-libstdc++)
 endif()
 
-# kestrel_engine_variant(NAME kestrel_cpu_x ENGINE kestrel_cpu SOURCES a.cpp b.cpp [DEFINE X=1 | FLAG -fx] [NO_INSTALL])
+# kestrel_engine_variant(NAME kestrel_cpu_x ENGINE kestrel_cpu SOURCES a.cpp b.cpp [LIBRARIES a.a -lb]
+#                        [DEFINE X=1 | FLAG -fx] [NO_INSTALL])
 #
 # Adds target NAME, which builds ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/lib<NAME>.so, and makes kestrel_engines depend on it.
 #   ENGINE   name in the manifest and SONAME; the same for all variants of an engine
 #   SOURCES  the same list for all variants, relative to the current folder
+#   LIBRARIES     what the linker reads after the objects
 #   DEFINE, FLAG  the knob: one preprocessor definition or one compiler flag, for every source
 #   NO_INSTALL    for engines that only tests use; kestrel_engines does not build them either
 function(kestrel_engine_variant)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_INSTALL" "NAME;ENGINE;DEFINE;FLAG" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_INSTALL" "NAME;ENGINE;DEFINE;FLAG" "SOURCES;LIBRARIES")
   if(NOT arg_NAME OR NOT arg_ENGINE OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "kestrel_engine_variant needs NAME, ENGINE and SOURCES; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -42,11 +52,16 @@ function(kestrel_engine_variant)
   set(objects ${arg_NAME}_objects)
   add_library(${objects} OBJECT ${arg_SOURCES})
   target_link_libraries(${objects} PRIVATE kestrel_options)
-  target_compile_options(${objects} PRIVATE ${KESTREL_ENGINE_COMPILE_OPTIONS} ${arg_FLAG})
+  target_compile_options(${objects} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${KESTREL_ENGINE_COMPILE_OPTIONS}>"
+                                            "$<$<COMPILE_LANGUAGE:CUDA>:${KESTREL_ENGINE_CUDA_OPTIONS}>" ${arg_FLAG})
+  if(arg_ENGINE STREQUAL kestrel_cuda)
+    target_include_directories(${objects} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  endif()
   target_compile_definitions(${objects} PRIVATE ${arg_DEFINE})
   # Replaces a launcher such as ccache on purpose: the manifest must come from the compiler that ran.
   set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON
-                                              CXX_COMPILER_LAUNCHER "sh;${KESTREL_ENGINE_DIR}/manifest/keep_depfile.sh")
+                                              CXX_COMPILER_LAUNCHER "sh;${KESTREL_ENGINE_DIR}/manifest/keep_depfile.sh"
+                                              CUDA_COMPILER_LAUNCHER "sh;${KESTREL_ENGINE_DIR}/manifest/keep_depfile.sh")
   kestrel_seed_sources(${arg_SOURCES})
 
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.manifest)
@@ -61,7 +76,7 @@ function(kestrel_engine_variant)
     OUTPUT ${folder}/manifest.json
     COMMAND ${clean} $<TARGET_FILE:kestrel_make_manifest> --engine ${arg_ENGINE} --target ${CMAKE_SYSTEM_PROCESSOR} --source-root
             ${KESTREL_ROOT} --build-root ${CMAKE_BINARY_DIR} --out ${folder}/manifest.json --note
-            ${KESTREL_ENGINE_DIR}/manifest/note.s --objects $<TARGET_OBJECTS:${objects}> --link ${link}
+            ${KESTREL_ENGINE_DIR}/manifest/note.s --objects $<TARGET_OBJECTS:${objects}> --libraries ${arg_LIBRARIES} --link ${link}
     DEPENDS kestrel_make_manifest $<TARGET_OBJECTS:${objects}> ${KESTREL_ENGINE_DIR}/exports.map ${KESTREL_ENGINE_DIR}/manifest/note.s
     COMMENT "Manifest of lib${arg_NAME}.so"
     COMMAND_EXPAND_LISTS VERBATIM)
@@ -70,7 +85,7 @@ function(kestrel_engine_variant)
     OUTPUT ${library}
     COMMAND ${clean} ${CMAKE_CXX_COMPILER} -c ${KESTREL_ENGINE_DIR}/manifest/note.s -o note.o
     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}
-    COMMAND ${clean} ${link} $<TARGET_OBJECTS:${objects}> note.o -o ${library}
+    COMMAND ${clean} ${link} $<TARGET_OBJECTS:${objects}> note.o ${arg_LIBRARIES} -o ${library}
     DEPENDS ${folder}/manifest.json $<TARGET_OBJECTS:${objects}>
     WORKING_DIRECTORY ${folder}
     COMMENT "Linking engine lib${arg_NAME}.so"

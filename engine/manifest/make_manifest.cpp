@@ -1,11 +1,11 @@
 // Writes the manifest of one engine variant from what compiler and linker report about themselves.
 //
 //   kestrel_make_manifest --engine NAME --target ARCH --source-root DIR --build-root DIR --out FILE --note FILE
-//                         --objects OBJECT... --link COMMAND...
+//                         --objects OBJECT... --libraries LIBRARY... --link COMMAND...
 //
-// OBJECT was compiled through keep_depfile.sh. COMMAND is the link command without objects and output; it is run once on the
-// objects, into a file that is thrown away, to learn what the linker reads. Two variants' manifests differ in nothing but the
-// knob and what follows from it: no time, host, output name or place on disk is written.
+// OBJECT was compiled through keep_depfile.sh. COMMAND is the link command without objects, what follows them (LIBRARY) and output; it is
+// run once on the objects, into a file that is thrown away, to learn what the linker reads. Two variants' manifests differ in nothing but
+// the knob and what follows from it: no time, host, output name or place on disk is written.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -34,6 +34,7 @@ struct Options {
     fs::path out;
     fs::path note;
     std::vector<std::string> objects;
+    std::vector<std::string> libraries;
     std::vector<std::string> link;
 };
 
@@ -51,7 +52,9 @@ Options parse(const std::vector<std::string>& arguments) {
             break;
         }
         if (arguments[i] == "--objects") {
-            while (i + 1 < arguments.size() && arguments[i + 1] != "--link") options.objects.push_back(arguments[++i]);
+            while (i + 1 < arguments.size() && arguments[i + 1] != "--libraries") options.objects.push_back(arguments[++i]);
+        } else if (arguments[i] == "--libraries") {
+            while (i + 1 < arguments.size() && arguments[i + 1] != "--link") options.libraries.push_back(arguments[++i]);
         } else if (i + 1 < arguments.size()) {
             single[arguments[i]] = arguments[i + 1];
             ++i;
@@ -60,7 +63,8 @@ Options parse(const std::vector<std::string>& arguments) {
     for (const char* name : {"--engine", "--target", "--source-root", "--build-root", "--out", "--note"}) {
         if (single[name].empty()) throw std::runtime_error(std::string(name) + " is missing");
     }
-    if (options.objects.empty() || options.link.empty()) throw std::runtime_error("--objects and --link are needed, in this order");
+    if (options.objects.empty() || options.link.empty())
+        throw std::runtime_error("--objects, --libraries and --link are needed, in this order");
     options.engine = single["--engine"];
     options.target = single["--target"];
     options.roots = {without_slash(single["--source-root"]), without_slash(single["--build-root"])};
@@ -84,8 +88,7 @@ class FileHashes {
     std::map<std::string, std::string> hashes_;
 };
 
-json unit_json(const std::string& object, const Roots& roots, FileHashes& files) {
-    const kestrel::build::Compilation unit = kestrel::build::read_compilation(object, roots.source);
+json unit_json(const kestrel::build::Compilation& unit, const std::string& object, const Roots& roots, FileHashes& files) {
     for (const fs::path& input : unit.inputs) files.add(input);
     return {{"source", kestrel::build::normalised_path(unit.source, roots)},
             {"argv", kestrel::build::normalised_command(unit.argv, roots)},
@@ -98,6 +101,7 @@ json link_json(const Options& options) {
     const fs::path record = fs::path(options.out).replace_extension(".trial.dep");
     std::vector<std::string> command = options.link;
     command.insert(command.end(), options.objects.begin(), options.objects.end());
+    command.insert(command.end(), options.libraries.begin(), options.libraries.end());
     command.insert(command.end(), {"-Wl,--defsym=kestrel_manifest_begin=0,--defsym=kestrel_manifest_end=0",
                                    "-Wl,--dependency-file=" + record.string(), "-o", trial.string()});
     (void)kestrel::build::output_of(command);
@@ -109,7 +113,9 @@ json link_json(const Options& options) {
     inputs.add(options.note);
     fs::remove(trial);
     fs::remove(record);
-    return {{"argv", kestrel::build::normalised_command(options.link, options.roots)}, {"inputs", inputs.to_json()}};
+    std::vector<std::string> recorded = options.link;
+    recorded.insert(recorded.end(), options.libraries.begin(), options.libraries.end());
+    return {{"argv", kestrel::build::normalised_command(recorded, options.roots)}, {"inputs", inputs.to_json()}};
 }
 
 std::string first_line_of_version(const std::string& program) {
@@ -134,17 +140,32 @@ json tools_json(const std::string& compiler) {
     return tools;
 }
 
+// nvcc and the programs it starts, which lie beside it.
+void add_cuda_tools(const std::string& nvcc, json& tools) {
+    const fs::path driver = kestrel::build::find_program(nvcc);
+    if (driver.empty()) throw std::runtime_error("the compiler " + nvcc + " is not found");
+    const std::string text = kestrel::build::output_of({driver.string(), "--version"});
+    const std::size_t release = text.find("release ");
+    const std::string version = "nvcc " + text.substr(release, text.find('\n', release) - release);
+    tools["nvcc"] = {{"version", version}, {"sha256", kestrel::build::file_sha256(driver)}};
+    for (const char* part : {"cudafe++", "../nvvm/bin/cicc", "ptxas", "fatbinary"}) {
+        const fs::path program = driver.parent_path() / part;
+        tools[program.filename().string()] = {{"version", version}, {"sha256", kestrel::build::file_sha256(program)}};
+    }
+}
+
 void write_manifest(const Options& options) {
     FileHashes files(options.roots);
     json units = json::array();
-    for (const std::string& object : options.objects) units.push_back(unit_json(object, options.roots, files));
-    const json manifest{{"format", 1},
-                        {"engine", options.engine},
-                        {"target", options.target},
-                        {"units", units},
-                        {"files", files.to_json()},
-                        {"link", link_json(options)},
-                        {"tools", tools_json(options.link.front())}};
+    json tools = tools_json(options.link.front());
+    for (const std::string& object : options.objects) {
+        const kestrel::build::Compilation unit = kestrel::build::read_compilation(object, options.roots.source);
+        if (fs::path(unit.argv.front()).filename() == "nvcc" && !tools.contains("nvcc")) add_cuda_tools(unit.argv.front(), tools);
+        units.push_back(unit_json(unit, object, options.roots, files));
+    }
+    const json manifest{{"format", 1},    {"engine", options.engine}, {"target", options.target},
+                        {"units", units}, {"files", files.to_json()}, {"link", link_json(options)},
+                        {"tools", tools}};
 
     const fs::path unfinished = fs::path(options.out).replace_extension(".json.part");
     std::ofstream out(unfinished, std::ios::binary);

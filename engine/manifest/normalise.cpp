@@ -63,7 +63,7 @@ std::string normalised_argument(std::string_view argument, const Roots& roots) {
 
 std::vector<std::string> normalised_command(const std::vector<std::string>& argv, const Roots& roots) {
     constexpr std::array<std::string_view, 4> with_value{"-o", "-MF", "-MT", "-MQ"};
-    std::vector<std::string> result{"c++"};
+    std::vector<std::string> result{std::filesystem::path(argv.front()).filename() == "nvcc" ? "nvcc" : "c++"};
     for (std::size_t i = 1; i < argv.size(); ++i) {
         if (argv[i] == "-MD" || argv[i] == "-MMD") continue;
         if (std::find(with_value.begin(), with_value.end(), argv[i]) != with_value.end()) {

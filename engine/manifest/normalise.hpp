@@ -20,7 +20,7 @@ struct Roots {
 // The roots replaced by "." and "<build>" wherever a path starts in the argument: at its first slash, or after '=', ',' or ':'.
 [[nodiscard]] std::string normalised_argument(std::string_view argument, const Roots& roots);
 
-// A command without its outputs (-o, -MD, -MF, -MT, -MQ and their values), with argv[0] reduced to "c++": which compiler that is,
+// A command without its outputs (-o, -MD, -MF, -MT, -MQ and their values), with argv[0] reduced to "c++" or "nvcc": which that is,
 // its hash in "tools" says better than its name.
 [[nodiscard]] std::vector<std::string> normalised_command(const std::vector<std::string>& argv, const Roots& roots);
 

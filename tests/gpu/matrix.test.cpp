@@ -1,0 +1,145 @@
+// Matrix-vector kernels against sums in double, on shapes that fill no block and no warp evenly.
+#include <algorithm>
+
+#include "engine/cuda/arrangement.hpp"
+#include "engine/digest.hpp"
+#include "engine/quantise.hpp"
+#include "tests/gpu/device.hpp"
+
+using namespace kestrel;
+using namespace kestrel::test;
+
+namespace {
+
+struct Product {
+    std::vector<double> y;
+    std::vector<double> magnitude;  // sum of |w x|
+};
+
+Product reference(const std::vector<float>& w, const std::vector<float>& x, std::size_t rows) {
+    Product p{std::vector<double>(rows), std::vector<double>(rows)};
+    for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t c = 0; c < x.size(); ++c) {
+            const double term = double{w[r * x.size() + c]} * x[c];
+            p.y[r] += term;
+            p.magnitude[r] += std::abs(term);
+        }
+    }
+    return p;
+}
+
+// A term passes through its product, at most cols / 32 + 32 additions of its lane and its block, five of the tree, and up to four roundings
+// of its weight: each adds half an ulp of the sum of magnitudes.
+void check_close(const std::vector<float>& found, const Product& expected, std::size_t cols) {
+    const double steps = static_cast<double>(cols) / 32.0 + 48.0;
+    for (std::size_t r = 0; r < found.size(); ++r) {
+        CAPTURE(r, found[r], expected.y[r]);
+        REQUIRE(std::isfinite(found[r]));
+        REQUIRE(std::abs(found[r] - expected.y[r]) <= steps * half_ulp * expected.magnitude[r] + 1e-30);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("stored matrices times a vector", "[gpu]") {
+    const auto type = GENERATE(TensorType::f32, TensorType::f16, TensorType::bf16, TensorType::q4_0, TensorType::q4_1, TensorType::q8_0,
+                               TensorType::q6_k);
+    const std::size_t rows = GENERATE(1U, 3U, 16U, 17U, 100U);
+    const std::size_t units = GENERATE(1U, 5U, 33U, 72U);
+    const TensorTypeInfo& info = info_of(type);
+    const std::size_t cols = units * info.block_elements;
+    CAPTURE(info.name, rows, cols);
+    Random random(static_cast<unsigned>(rows * 1000 + cols));
+    const std::vector<float> values = random(rows * cols);
+    const std::vector<float> x = random(cols, -2.0F, 2.0F);
+    const std::vector<std::byte> stored = quantise(type, values);
+    std::vector<float> held(values.size());
+    dequantise(type, stored.data(), held);
+    const cuda::Buffer<std::byte> matrix = cuda::make_buffer<std::byte>(stored.size());
+    cuda::put_tensor(type, stored.size(), stored.data(), matrix.get());
+
+    const OnDevice xs(x);
+    const OnDevice y(rows);
+    const cuda::Matrix m{matrix.get(), type, rows, cols};
+    cuda::launch_gemv(m, xs.get(), y.get(), cuda::Store::replace, nullptr);
+    const Product expected = reference(held, x, rows);
+    check_close(y.values(), expected, cols);
+
+    // Adding rounds once more, and to the same value every time.
+    const std::vector<float> before = random(rows);
+    const OnDevice sum(before);
+    cuda::launch_gemv(m, xs.get(), sum.get(), cuda::Store::add, nullptr);
+    const std::vector<float> product = y.values();
+    const std::vector<float> found = sum.values();
+    for (std::size_t r = 0; r < rows; ++r) REQUIRE(found[r] == before[r] + product[r]);
+
+    // A row of it as an embedding.
+    const cuda::Buffer<cuda::Control> control = cuda::make_buffer<cuda::Control>(1);
+    const cuda::Control host{.token = static_cast<std::int32_t>(rows / 2), .position = 0, .next = 0, .unused = 0};
+    cuda::check(cudaMemcpy(control.get(), &host, sizeof host, cudaMemcpyHostToDevice), "sending test data");
+    const OnDevice row(cols);
+    cuda::launch_embed(m, control.get(), row.get(), nullptr);
+    const auto first = held.begin() + static_cast<std::ptrdiff_t>(rows / 2 * cols);
+    REQUIRE(same_bits(row.values(), std::vector<float>(first, first + static_cast<std::ptrdiff_t>(cols))));
+}
+
+TEST_CASE("beta and alpha", "[gpu]") {
+    const std::size_t rows = GENERATE(1U, 6U, 7U, 48U);
+    const std::size_t cols = GENERATE(1U, 31U, 100U, 5120U);
+    CAPTURE(rows, cols);
+    Random random(static_cast<unsigned>(rows * 10000 + cols));
+    const auto a = random(rows * cols);
+    const auto b = random(rows * cols);
+    const auto x = random(cols);
+    const OnDevice as(a);
+    const OnDevice bs(b);
+    const OnDevice xs(x);
+    const OnDevice ya(rows);
+    const OnDevice yb(rows);
+    cuda::launch_f32_gemv_pair(as.get(), bs.get(), xs.get(), rows, cols, ya.get(), yb.get(), nullptr);
+    check_close(ya.values(), reference(a, x, rows), cols);
+    check_close(yb.values(), reference(b, x, rows), cols);
+}
+
+TEST_CASE("synthetic weights made on the device", "[gpu]") {
+    // The definition in engine/synthetic.hpp, written down once more.
+    const std::uint64_t key = mix(1 + 7 * 0x9E3779B97F4A7C15ULL);
+    const auto word = [&](std::uint64_t e) { return mix(key + (e + 1) * 0x9E3779B97F4A7C15ULL); };
+    const auto level = [&](std::uint64_t e) { return static_cast<float>(static_cast<int>(((word(e) >> 40) * 15) >> 24) - 7) * 0x1p-5F; };
+    const std::size_t rows = 5;
+    const std::size_t cols = 96;
+    const OnDevice spread(rows * cols);
+    cuda::launch_synthetic_f32({key, false, -1.25F, 0.5F}, rows, cols, true, spread.get(), nullptr);
+    std::vector<float> expected(rows * cols);
+    for (std::size_t e = 0; e < expected.size(); ++e) {
+        expected[e % cols * rows + e / cols] = -1.25F + static_cast<float>(static_cast<int>(word(e) >> 48) - (1 << 15)) * 0x1p-16F;
+    }
+    CHECK(same_bits(spread.values(), expected));
+
+    const std::size_t bytes = bytes_of(info_of(TensorType::q4_0), rows * cols);
+    const cuda::Buffer<std::byte> packed = cuda::make_buffer<std::byte>(bytes);
+    cuda::launch_synthetic_q4_0({key, true, 0.0F, 0x1p-5F}, rows * cols, packed.get(), nullptr);
+    const cuda::Buffer<cuda::Control> control = cuda::make_buffer<cuda::Control>(1);
+    for (std::int32_t row = 0; row < 5; ++row) {
+        const cuda::Control host{.token = row, .position = 0, .next = 0, .unused = 0};
+        cuda::check(cudaMemcpy(control.get(), &host, sizeof host, cudaMemcpyHostToDevice), "sending test data");
+        const OnDevice out(cols);
+        cuda::launch_embed({packed.get(), TensorType::q4_0, rows, cols}, control.get(), out.get(), nullptr);
+        const std::vector<float> found = out.values();
+        for (std::size_t c = 0; c < cols; ++c) REQUIRE(found[c] == level(static_cast<std::size_t>(row) * cols + c));
+    }
+}
+
+TEST_CASE("launchers refuse what their kernels cannot take", "[gpu]") {
+    const OnDevice some(64);
+    CHECK_THROWS(cuda::launch_gemv({nullptr, TensorType::f32, 0, 4}, some.get(), some.get(), cuda::Store::replace, nullptr));
+    CHECK_THROWS(cuda::launch_gemv({reinterpret_cast<const std::byte*>(some.get()), TensorType::q4_0, 1, 33}, some.get(), some.get(),
+                                   cuda::Store::replace, nullptr));
+    CHECK_THROWS(cuda::launch_f32_gemv_pair(some.get(), some.get(), some.get(), 0, 4, some.get(), some.get(), nullptr));
+    CHECK_THROWS(cuda::launch_rms_norm(some.get(), some.get(), 0, 1e-6F, some.get(), nullptr));
+    CHECK_THROWS(cuda::blocks_for(0, 1));
+    CHECK(cuda::blocks_for(1, 16) == 1);
+    CHECK(cuda::blocks_for(16, 16) == 1);
+    CHECK(cuda::blocks_for(17, 16) == 2);
+    CHECK(cuda::blocks_for(96, 1) == 96);
+}
