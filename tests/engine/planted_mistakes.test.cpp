@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/quantise.hpp"
 #include "engine/truth/decoder.hpp"
 #include "tests/engine/engine_under_test.hpp"
 #include "tests/engine/host_model.hpp"
@@ -62,15 +61,11 @@ void interleave_nibbles(Vector& row) {
     }
 }
 
-template <bool interleaved>
-Vector multiply_quantised(const StoredTensor& matrix, std::size_t rows, In x) {
+Vector multiply_interleaved(const StoredTensor& matrix, std::size_t rows, In x) {
     Vector y(rows);
     for (std::size_t r = 0; r < rows; ++r) {
-        const Vector wide = truth::row_of(matrix, r, x.size());
-        const std::vector<float> values(wide.begin(), wide.end());
-        const std::vector<std::byte> stored = quantise(TensorType::q4_0, values);
-        Vector row = truth::row_of({stored.data(), TensorType::q4_0}, 0, x.size());
-        if (interleaved) interleave_nibbles(row);
+        Vector row = truth::row_of(matrix, r, x.size());
+        if (matrix.type == TensorType::q4_0) interleave_nibbles(row);
         for (std::size_t c = 0; c < x.size(); ++c) y[r] += row[c] * x[c];
     }
     return y;
@@ -82,8 +77,12 @@ struct Mistake {
 };
 
 const Mistake mistakes[] = {
-    {"value heads read key head h % k_heads",
-     [](Steps& s) { s.key_head = [](std::size_t h, std::size_t, std::size_t k_heads) { return h % k_heads; }; }},
+    {"value heads read the key head of the other order",
+     [](Steps& s) {
+         s.key_head = [](std::size_t h, std::size_t v_heads, std::size_t k_heads, HeadOrder order) {
+             return truth::key_head(h, v_heads, k_heads, order == HeadOrder::grouped ? HeadOrder::tiled : HeadOrder::grouped);
+         };
+     }},
     {"the 1 is not added to zero-centred norms",
      [](Steps& s) { s.rms_norm = [](In x, In w, double eps) { return truth::rms_norm(x, plus(w, -1.0), eps); }; }},
     {"the 1 is added twice", [](Steps& s) { s.rms_norm = [](In x, In w, double eps) { return truth::rms_norm(x, plus(w, 1.0), eps); }; }},
@@ -193,16 +192,22 @@ double relative(const Vector& found, const Vector& expected) {
 }
 
 struct Fixture {
-    explicit Fixture(const std::string& name)
-        : model(test::load_host_model(test::checkpoint(name))),
-          tokens(test::read_tensor<std::int32_t>(test::checkpoint(name) / "expected.safetensors", "tokens")) {
-        const auto logits = test::read_tensor<float>(test::checkpoint(name) / "expected.safetensors", "logits");
+    Fixture(const std::filesystem::path& path, const std::filesystem::path& file)
+        : model(test::load_host_model(path)), tokens(test::read_tensor<std::int32_t>(file, "tokens")) {
+        const auto logits = test::read_tensor<float>(file, "logits");
         expected.assign(logits.begin(), logits.end());
     }
+    explicit Fixture(const std::string& name) : Fixture(test::checkpoint(name), test::checkpoint(name) / "expected.safetensors") {}
     test::HostModel model;
     std::vector<std::int32_t> tokens;
     Vector expected;
 };
+
+// A GGUF file: value heads in the tiled order, and q4_0 matrices if its name says so.
+Fixture gguf_fixture(const std::string& name) {
+    const std::filesystem::path folder = test::checkpoint("f32-4l").parent_path().parent_path() / "gguf";
+    return {folder / (name + ".gguf"), folder / (name + ".expected.safetensors")};
+}
 
 }  // namespace
 
@@ -215,7 +220,10 @@ TEST_CASE("the truth agrees with the expected logits as far as those are exact",
 }
 
 TEST_CASE("every planted mistake fails the comparison with the expected logits", "[engine][truth]") {
-    const Fixture fixture("f32-4l");
+    const bool gguf = GENERATE(false, true);
+    const Fixture fixture = gguf ? gguf_fixture("f32-4l.q4_0-head-q8_0") : Fixture("f32-4l");
+    CAPTURE(gguf);
+    REQUIRE(relative(logits_of(fixture.model, fixture.tokens, {}), fixture.expected) <= 3e-6);
     for (const Mistake& mistake : mistakes) {
         Steps steps;
         mistake.plant(steps);
@@ -225,15 +233,11 @@ TEST_CASE("every planted mistake fails the comparison with the expected logits",
     }
 }
 
-// Against the same quantised weights read rightly: the checkpoint's own logits are those of other weights.
-TEST_CASE("nibbles in the wrong order change the logits of a q4_0 model", "[engine][truth]") {
-    const Fixture fixture("f32-4l");
-    Steps right;
-    right.multiply = multiply_quantised<false>;
-    Steps wrong;
-    wrong.multiply = multiply_quantised<true>;
-    const Vector expected = logits_of(fixture.model, fixture.tokens, right);
-    const double off = relative(logits_of(fixture.model, fixture.tokens, wrong), expected);
+TEST_CASE("nibbles in the wrong order fail the comparison of a q4_0 model", "[engine][truth]") {
+    const Fixture fixture = gguf_fixture("f32-4l.q4_0-head-q8_0");
+    Steps steps;
+    steps.multiply = multiply_interleaved;
+    const double off = relative(logits_of(fixture.model, fixture.tokens, steps), fixture.expected);
     INFO(off << " of max |logit|");
     CHECK(off > tolerance);
 }
