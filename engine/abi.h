@@ -113,6 +113,9 @@ typedef struct kestrel_allocate { /* for memory that the caller cannot allocate 
     uint32_t struct_size;
     kestrel_status (*allocate)(kestrel_memory_kind kind, size_t bytes, void** out);
     void (*release)(kestrel_memory_kind kind, void* memory);
+    kestrel_status (*fill)(kestrel_memory_kind kind, void* memory, int byte, size_t bytes); /* sets every byte; done when it returns */
+    /* What identifies the device that decode runs on: name, UUID, driver; text in `out`, cut to `size` bytes with the null. */
+    kestrel_status (*device)(char* out, size_t size);
 } kestrel_allocate;
 
 typedef struct kestrel_memory_needs {

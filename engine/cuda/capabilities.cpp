@@ -1,5 +1,9 @@
 #include "engine/cuda/capabilities.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <string>
+
 #include "engine/boundary.hpp"
 #include "engine/cuda/check.hpp"
 #include "engine/engine.hpp"
@@ -24,6 +28,39 @@ void release(kestrel_memory_kind kind, void* memory) {
     (void)(kind == KESTREL_MEMORY_DEVICE ? cudaFree(memory) : cudaFreeHost(memory));
 }
 
+kestrel_status fill(kestrel_memory_kind kind, void* memory, int byte, size_t bytes) {
+    return guarded([&] {
+        if (memory == nullptr) bad_argument("memory is null");
+        if (kind == KESTREL_MEMORY_HOST) {
+            std::memset(memory, byte, bytes);
+            return;
+        }
+        check(cudaMemset(memory, byte, bytes), "filling device memory");
+        check(cudaDeviceSynchronize(), "filling device memory");
+    });
+}
+
+kestrel_status device(char* out, size_t size) {
+    return guarded([&] {
+        if (out == nullptr || size == 0) bad_argument("no room for the device's name");
+        cudaDeviceProp properties{};
+        int index = 0;
+        int driver = 0;
+        check(cudaGetDevice(&index), "asking for the device");
+        check(cudaGetDeviceProperties(&properties, index), "asking for the device's properties");
+        check(cudaDriverGetVersion(&driver), "asking for the driver's version");
+        std::string text = std::string("cuda: ") + properties.name + ", UUID ";
+        for (const char byte : properties.uuid.bytes) {
+            text += "0123456789abcdef"[(static_cast<unsigned char>(byte) >> 4) & 15];
+            text += "0123456789abcdef"[static_cast<unsigned char>(byte) & 15];
+        }
+        text += ", driver API " + std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+        const std::size_t bytes = std::min(text.size(), size - 1);
+        std::memcpy(out, text.data(), bytes);
+        out[bytes] = '\0';
+    });
+}
+
 kestrel_status captured(kestrel_engine* engine, void** graph) {
     return guarded([&] {
         if (engine == nullptr || graph == nullptr) bad_argument("engine or graph is null");
@@ -31,7 +68,7 @@ kestrel_status captured(kestrel_engine* engine, void** graph) {
     });
 }
 
-constexpr kestrel_allocate allocate_table{sizeof(kestrel_allocate), allocate, release};
+constexpr kestrel_allocate allocate_table{sizeof(kestrel_allocate), allocate, release, fill, device};
 constexpr kestrel_graph graph_table{sizeof(kestrel_graph), captured};
 
 }  // namespace

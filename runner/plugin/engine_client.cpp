@@ -158,6 +158,30 @@ std::optional<MemoryNeeds> EngineLibrary::memory_needs(const OpenRequest& reques
     return MemoryNeeds{raw.kind == KESTREL_MEMORY_DEVICE, raw.weights_bytes, raw.workspace_bytes, raw.alignment, raw.layout_id};
 }
 
+std::unique_ptr<DeviceMemory> EngineLibrary::allocate_device(std::size_t bytes) const {
+    const auto* allocate = capability<kestrel_allocate>(KESTREL_CAP_ALLOCATE);
+    if (allocate == nullptr) return nullptr;
+    void* memory = nullptr;
+    if (const kestrel_status status = allocate->allocate(KESTREL_MEMORY_DEVICE, bytes, &memory); status != KESTREL_OK) {
+        fail(status, "allocate " + std::to_string(bytes) + " bytes on the device");
+    }
+    return std::make_unique<DeviceMemory>(*allocate, memory, bytes);
+}
+
+void EngineLibrary::fill_device(std::span<std::byte> memory, std::byte value) const {
+    const auto* allocate = capability<kestrel_allocate>(KESTREL_CAP_ALLOCATE);
+    const kestrel_status status = allocate->fill(KESTREL_MEMORY_DEVICE, memory.data(), std::to_integer<int>(value), memory.size());
+    if (status != KESTREL_OK) fail(status, "fill device memory");
+}
+
+std::string EngineLibrary::device() const {
+    const auto* allocate = capability<kestrel_allocate>(KESTREL_CAP_ALLOCATE);
+    if (allocate == nullptr) return "";
+    std::array<char, 256> text{};
+    if (const kestrel_status status = allocate->device(text.data(), text.size()); status != KESTREL_OK) fail(status, "device");
+    return text.data();
+}
+
 void EngineLibrary::load_weights(const OpenRequest& request, const LentMemory& memory) const {
     const auto* borrow = capability<kestrel_borrow>(KESTREL_CAP_BORROW);
     const OpenArguments arguments(request, memory);

@@ -85,6 +85,23 @@ struct OperatorTensor {
     std::vector<float> values;
 };
 
+// Device memory that an engine allocated for the caller. Must not outlive the engine's library.
+class DeviceMemory {
+  public:
+    DeviceMemory(const kestrel_allocate& table, void* memory, std::size_t bytes)
+        : table_(&table), memory_(static_cast<std::byte*>(memory)), bytes_(bytes) {}
+    DeviceMemory(const DeviceMemory&) = delete;
+    DeviceMemory& operator=(const DeviceMemory&) = delete;
+    ~DeviceMemory() { table_->release(KESTREL_MEMORY_DEVICE, memory_); }
+    [[nodiscard]] std::byte* data() const { return memory_; }  // not readable by the host
+    [[nodiscard]] std::size_t size() const { return bytes_; }
+
+  private:
+    const kestrel_allocate* table_;
+    std::byte* memory_;
+    std::size_t bytes_;
+};
+
 // A loaded engine library.
 class EngineLibrary {
   public:
@@ -93,6 +110,13 @@ class EngineLibrary {
     [[nodiscard]] std::string engine_name() const { return api_->engine_name; }
     [[nodiscard]] std::string manifest() const;
     [[nodiscard]] std::uintptr_t load_address() const { return library_.load_address(); }
+
+    // Null if the engine cannot allocate for others. Throws Error if the device has too little.
+    [[nodiscard]] std::unique_ptr<DeviceMemory> allocate_device(std::size_t bytes) const;
+    // Sets every byte of device memory, whoever allocated it.
+    void fill_device(std::span<std::byte> memory, std::byte value) const;
+    // What decode runs on, e.g. "cuda: NVIDIA H200, UUID ..., driver API 13.0"; "" for the host's processors.
+    [[nodiscard]] std::string device() const;
 
     // Absent if the engine cannot work in lent memory.
     [[nodiscard]] std::optional<MemoryNeeds> memory_needs(const OpenRequest& request) const;

@@ -35,6 +35,10 @@ const std::string& ArmCopies::path(ArmRole role) const {
     return paths_.at(index_of(role));
 }
 
+const std::string& ArmCopies::artifact(ArmRole role) const {
+    return expected_.at(index_of(role));
+}
+
 std::vector<Finding> ArmCopies::changed() const {
     std::vector<Finding> findings;
     for (std::size_t i = 0; i < paths_.size(); ++i) {

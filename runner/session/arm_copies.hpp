@@ -21,6 +21,7 @@ class ArmCopies {
     ~ArmCopies();
 
     [[nodiscard]] const std::string& path(ArmRole role) const;
+    [[nodiscard]] const std::string& artifact(ArmRole role) const;  // SHA-256
 
     // A finding for every copy whose bytes are no longer the registered artifact's.
     [[nodiscard]] std::vector<Finding> changed() const;

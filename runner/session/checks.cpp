@@ -17,7 +17,7 @@ Job job_for(JobKind kind, const ModelCheck& what) {
     job.kind = kind;
     job.model = what.model;
     job.threads = what.threads;
-    job.arms.push_back({ArmRole::base, std::filesystem::absolute(what.library).string(), what.switches});
+    job.arms.push_back({ArmRole::base, std::filesystem::absolute(what.library).string(), what.switches, ""});
     return job;
 }
 

@@ -20,7 +20,8 @@ JobKind kind_from(const std::string& name) {
 
 std::string encode(const Job& job) {
     nlohmann::json arms = nlohmann::json::array();
-    for (const JobArm& arm : job.arms) arms.push_back({{"role", arm.role}, {"library", arm.library}, {"switches", arm.switches}});
+    for (const JobArm& arm : job.arms)
+        arms.push_back({{"role", arm.role}, {"library", arm.library}, {"switches", arm.switches}, {"artifact", arm.artifact}});
     return dump_json({{"kind", kind_names.at(static_cast<std::size_t>(job.kind))},
                       {"replicate", job.replicate},
                       {"model", job.model},
@@ -51,8 +52,8 @@ Job decode_job(const std::string& line) {
     job.position = j.at("position").get<int>();
     job.tokens = j.at("tokens").get<std::vector<std::int32_t>>();
     for (const nlohmann::json& arm : j.at("arms")) {
-        job.arms.push_back(
-            {arm.at("role").get<ArmRole>(), arm.at("library").get<std::string>(), arm.at("switches").get<std::vector<SwitchSetting>>()});
+        job.arms.push_back({arm.at("role").get<ArmRole>(), arm.at("library").get<std::string>(),
+                            arm.at("switches").get<std::vector<SwitchSetting>>(), arm.at("artifact").get<std::string>()});
     }
     job.padding = j.at("padding").get<std::int64_t>();
     job.schedule = j.at("schedule").get<std::vector<std::array<ArmRole, 18>>>();

@@ -21,6 +21,7 @@ struct JobArm {
     ArmRole role = ArmRole::base;
     std::string library;
     std::vector<SwitchSetting> switches;
+    std::string artifact;  // SHA-256 of the library
     bool operator==(const JobArm&) const = default;
 };
 

@@ -24,6 +24,23 @@ LoadedArms::LoadedArms(const Job& job, Reporter& reporter, bool compare_weights)
     open(job, reporter);
 }
 
+LoadedArms::~LoadedArms() {
+    for (Loaded& arm : arms_) arm.engine.reset();
+    device_memory_.clear();
+}
+
+// Space for `bytes` that starts `offset` bytes into memory of the right kind; empty if nobody can allocate it.
+std::span<std::byte> LoadedArms::lend(const plugin::MemoryNeeds& needs, std::size_t bytes, std::size_t offset) {
+    if (!needs.device) {
+        host_memory_.push_back(padded(bytes, offset));
+        return {host_memory_.back()->data() + offset, bytes};
+    }
+    auto memory = arms_[0].library->allocate_device(bytes + offset);
+    if (memory == nullptr) return {};
+    device_memory_.push_back(std::move(memory));
+    return {device_memory_.back()->data() + offset, bytes};
+}
+
 plugin::OpenRequest LoadedArms::request_for(const Job& job, const JobArm& arm) {
     plugin::OpenRequest request;
     request.model = job.model;
@@ -59,22 +76,31 @@ void LoadedArms::lend_memory(const Job& job, Reporter& reporter, bool compare_we
     }
     const bool alike =
         needs.size() == arms_.size() && std::all_of(needs.begin(), needs.end(), [&](const auto& one) { return one == needs[0]; });
-    if (!alike || needs[0].device) return;
+    if (!alike) return;
 
     layout_id_ = needs[0].layout_id;
     const std::size_t offset = round_up(static_cast<std::size_t>(std::max<std::int64_t>(job.padding, 0)), needs[0].alignment);
-    weights_ = padded(needs[0].weights_bytes, offset);
-    workspace_ = padded(needs[0].workspace_bytes, offset);
-    lent_ = {{weights_->data() + offset, needs[0].weights_bytes}, {workspace_->data() + offset, needs[0].workspace_bytes}};
-    borrowed_ = true;
+    lent_ = {lend(needs[0], needs[0].weights_bytes, offset), lend(needs[0], needs[0].workspace_bytes, offset)};
+    borrowed_ = lent_.weights.data() != nullptr && lent_.workspace.data() != nullptr;
+    if (!borrowed_) {
+        lent_ = {};
+        return;
+    }
 
-    const std::size_t loaders = compare_weights ? arms_.size() : 1;
-    for (std::size_t i = 0; i < loaders; ++i) {
+    // Every replicate loads with its first arm; that the others would load the same is checked once, when the engines are inspected, for
+    // each artifact.
+    for (std::size_t i = 0; i < arms_.size(); ++i) {
+        const bool seen = std::any_of(job.arms.begin(), job.arms.begin() + static_cast<std::ptrdiff_t>(i),
+                                      [&](const JobArm& arm) { return arm.artifact == job.arms[i].artifact; });
+        if (i > 0 && (seen || !compare_weights)) continue;
         const plugin::OpenRequest request = request_for(job, job.arms[i]);
         reporter.phase("load model", arms_[i].role);
         // Whatever an earlier arm wrote must not pass for this arm's own loading.
-        if (i > 0) std::fill(lent_.weights.begin(), lent_.weights.end(), std::byte{0xff});
+        if (i > 0 && needs[0].device) arms_[i].library->fill_device(lent_.weights, std::byte{0xff});
+        if (i > 0 && !needs[0].device) std::fill(lent_.weights.begin(), lent_.weights.end(), std::byte{0xff});
         arms_[i].library->load_weights(request, lent_);
+        if (!compare_weights) continue;
+        reporter.phase("digest of the weights", arms_[i].role);
         const std::string digest = arms_[i].library->weights_digest(request, lent_);
         if (i > 0 && digest != weights_digest_) {
             throw Error(ExitCode::not_comparable, "the " + std::string(name_of(arms_[i].role)) + " and " +

@@ -43,7 +43,9 @@ Job job_for(const RunRequest& request, const ArmCopies& copies, JobKind kind, co
     job.model = request.model_path;
     job.threads = request.experiment.threads;
     job.position = request.experiment.position;
-    for (const ArmRole role : order) job.arms.push_back({role, copies.path(role), switches_of(request.experiment, role)});
+    for (const ArmRole role : order) {
+        job.arms.push_back({role, copies.path(role), switches_of(request.experiment, role), copies.artifact(role)});
+    }
     return job;
 }
 
@@ -57,6 +59,9 @@ Environment environment_now() {
     now.sha256 = canonical_sha256(nlohmann::json(now.facts));
     return now;
 }
+
+// How an engine starts a token's kernels, where it has the choice: part of the calibre (README, "Vocabulary").
+constexpr std::string_view launch_switch = "KESTREL_LAUNCH";
 
 class SessionRun {
   public:
@@ -141,7 +146,9 @@ class SessionRun {
         workload.model_path = request_->model_path;
         workload.weights_digest = message.at("weights_digest").get<std::string>();
         workload.layout_id = message.at("layout_id").get<std::string>();
-        workload.launch_mode = "cpu";
+        const std::string device = message.at("device").get<std::string>();
+        if (!device.empty()) session_.device = device;
+        workload.launch_mode = device.empty() ? "cpu" : "stream";
         workload.layers = info.at("layers").get<int>();
         workload.gdn_layers = info.at("gdn_layers").get<int>();
         workload.attention_layers = info.at("attention_layers").get<int>();
@@ -151,6 +158,9 @@ class SessionRun {
             Arm& arm = session_.arms.at(index_of(described.at("role").get<ArmRole>()));
             arm.effective_switches = described.at("effective").get<std::vector<SwitchSetting>>();
             arm.borrowed_memory = message.at("borrowed").get<bool>();
+            for (const SwitchSetting& one : arm.effective_switches) {
+                if (arm.role == ArmRole::base && one.name == launch_switch) workload.launch_mode = one.value;
+            }
             for (const nlohmann::json& known : described.at("known")) note_stray_switch(known.at("name").get<std::string>());
         }
     }

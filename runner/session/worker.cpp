@@ -190,6 +190,7 @@ void run_inspect(const Job& job, Reporter& reporter) {
                    {"weights_digest", arms.weights_digest()},
                    {"layout_id", arms.layout_id()},
                    {"borrowed", arms.borrowed()},
+                   {"device", arms.library(job.arms.at(0).role).device()},
                    {"arms", described}});
 }
 

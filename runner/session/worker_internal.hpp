@@ -31,6 +31,9 @@ class LoadedArms {
   public:
     // `compare_weights`: every arm loads the model itself and all must get the same canonical digest.
     LoadedArms(const Job& job, Reporter& reporter, bool compare_weights);
+    LoadedArms(const LoadedArms&) = delete;
+    LoadedArms& operator=(const LoadedArms&) = delete;
+    ~LoadedArms();  // engines, then the memory lent to them, then the libraries
 
     [[nodiscard]] plugin::Engine& engine(ArmRole role);
     [[nodiscard]] plugin::EngineLibrary& library(ArmRole role);
@@ -50,10 +53,12 @@ class LoadedArms {
         std::unique_ptr<plugin::EngineLibrary> library;
         std::unique_ptr<plugin::Engine> engine;
     };
-    std::unique_ptr<platform::HostMemory> weights_;
-    std::unique_ptr<platform::HostMemory> workspace_;
-    plugin::LentMemory lent_;
+    [[nodiscard]] std::span<std::byte> lend(const plugin::MemoryNeeds& needs, std::size_t bytes, std::size_t offset);
+
     std::vector<Loaded> arms_;
+    std::vector<std::unique_ptr<platform::HostMemory>> host_memory_;
+    std::vector<std::unique_ptr<plugin::DeviceMemory>> device_memory_;
+    plugin::LentMemory lent_;
     bool borrowed_ = false;
     std::string weights_digest_;
     std::string layout_id_;

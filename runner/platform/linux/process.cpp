@@ -14,9 +14,12 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "runner/record/error.hpp"
 
@@ -31,11 +34,13 @@ void on_termination(int) {
     termination.store(true);
 }
 
-// A worker gets nothing that could steer an engine or the loader; both arms share what is left.
-std::array<char*, 3> scrubbed_environment() {
-    static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
-    static char locale[] = "LC_ALL=C";
-    return {path, locale, nullptr};
+// A worker gets nothing that could steer an engine or the loader, but for the choice of a device; all arms share what is left.
+std::vector<std::string> scrubbed_environment() {
+    std::vector<std::string> kept{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"};
+    for (const std::string name : {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"}) {
+        if (const char* value = std::getenv(name.c_str())) kept.push_back(name + "=" + value);
+    }
+    return kept;
 }
 
 }  // namespace
@@ -128,7 +133,10 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& arguments, std::opt
     argv.reserve(texts.size() + 1);
     for (std::string& text : texts) argv.push_back(text.data());
     argv.push_back(nullptr);
-    auto environment = scrubbed_environment();
+    std::vector<std::string> kept = scrubbed_environment();
+    std::vector<char*> environment;
+    for (std::string& one : kept) environment.push_back(one.data());
+    environment.push_back(nullptr);
     pid_t pid = -1;
     const int failed = ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), environment.data());
     posix_spawn_file_actions_destroy(&actions);
