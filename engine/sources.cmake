@@ -1,4 +1,4 @@
-# Sources of the engine libraries, relative to this folder: what all share, then each backend's. The build adds the assembler file with
+# Sources of the engine libraries, relative to this folder: what all share, then each backend's own. The build adds the assembler file with
 # the manifest.
 set(KESTREL_COMMON_SOURCES
     abi.cpp
@@ -29,7 +29,6 @@ set(KESTREL_COMMON_SOURCES
     cpu/thread_pool.cpp) # synthetic weights are made on the host, whatever decodes
 
 set(KESTREL_CPU_SOURCES
-    ${KESTREL_COMMON_SOURCES}
     cpu/backend.cpp
     cpu/decoder.cpp
     cpu/decoder_state.cpp
@@ -41,7 +40,6 @@ set(KESTREL_CPU_SOURCES
     cpu/workspace.cpp)
 
 set(KESTREL_TRUTH_SOURCES
-    ${KESTREL_COMMON_SOURCES}
     truth/backend.cpp
     truth/decoder.cpp
     truth/rounded_steps.cpp
@@ -49,7 +47,6 @@ set(KESTREL_TRUTH_SOURCES
     truth/steps.cpp)
 
 set(KESTREL_CUDA_SOURCES
-    ${KESTREL_COMMON_SOURCES}
     cpu/workspace.cpp
     cuda/argmax.cu
     cuda/arrangement.cpp

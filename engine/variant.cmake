@@ -31,17 +31,36 @@ else()
   list(APPEND KESTREL_ENGINE_LINK_OPTIONS -static-libstdc++)
 endif()
 
-# kestrel_engine_variant(NAME kestrel_cpu_x ENGINE kestrel_cpu SOURCES a.cpp b.cpp [LIBRARIES a.a -lb]
+# kestrel_engine_objects(TARGET SOURCES a.cpp b.cpp [DEFINE X=1 | FLAG -fx])
+#
+# Adds object library TARGET, compiled as engines are.
+function(kestrel_engine_objects target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEFINE;FLAG" "SOURCES")
+  add_library(${target} OBJECT ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE kestrel_options)
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${KESTREL_ENGINE_COMPILE_OPTIONS}>"
+                                           "$<$<COMPILE_LANGUAGE:CUDA>:${KESTREL_ENGINE_CUDA_OPTIONS}>" ${arg_FLAG})
+  target_compile_definitions(${target} PRIVATE ${arg_DEFINE})
+  # Replaces a launcher such as ccache on purpose: the manifest must come from the compiler that ran.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                                             CXX_COMPILER_LAUNCHER "sh;${KESTREL_ENGINE_DIR}/manifest/keep_depfile.sh"
+                                             CUDA_COMPILER_LAUNCHER "sh;${KESTREL_ENGINE_DIR}/manifest/keep_depfile.sh")
+  kestrel_seed_sources(${arg_SOURCES})
+endfunction()
+
+# kestrel_engine_variant(NAME kestrel_cpu_x ENGINE kestrel_cpu SOURCES a.cpp b.cpp [COMMON c.cpp] [LIBRARIES a.a -lb]
 #                        [DEFINE X=1 | FLAG -fx] [NO_INSTALL])
 #
 # Adds target NAME, which builds ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/lib<NAME>.so, and makes kestrel_engines depend on it.
 #   ENGINE   name in the manifest and SONAME; the same for all variants of an engine
 #   SOURCES  the same list for all variants, relative to the current folder
+#   COMMON   more sources, which other engines have too: variants without a knob take the objects of kestrel_common_objects, which are
+#            compiled by the very same command, a variant with a knob compiles its own
 #   LIBRARIES     what the linker reads after the objects
 #   DEFINE, FLAG  the knob: one preprocessor definition or one compiler flag, for every source
 #   NO_INSTALL    for engines that only tests use; kestrel_engines does not build them either
 function(kestrel_engine_variant)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_INSTALL" "NAME;ENGINE;DEFINE;FLAG" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_INSTALL" "NAME;ENGINE;DEFINE;FLAG" "SOURCES;COMMON;LIBRARIES")
   if(NOT arg_NAME OR NOT arg_ENGINE OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "kestrel_engine_variant needs NAME, ENGINE and SOURCES; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -49,20 +68,19 @@ function(kestrel_engine_variant)
     message(FATAL_ERROR "engine variant ${arg_NAME} changes two knobs; a variant differs in one place")
   endif()
 
-  set(objects ${arg_NAME}_objects)
-  add_library(${objects} OBJECT ${arg_SOURCES})
-  target_link_libraries(${objects} PRIVATE kestrel_options)
-  target_compile_options(${objects} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${KESTREL_ENGINE_COMPILE_OPTIONS}>"
-                                            "$<$<COMPILE_LANGUAGE:CUDA>:${KESTREL_ENGINE_CUDA_OPTIONS}>" ${arg_FLAG})
-  if(arg_ENGINE STREQUAL kestrel_cuda)
-    target_include_directories(${objects} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  set(shared)
+  if(arg_COMMON AND NOT arg_DEFINE AND NOT arg_FLAG)
+    if(NOT TARGET kestrel_common_objects)
+      kestrel_engine_objects(kestrel_common_objects SOURCES ${arg_COMMON})
+    endif()
+    set(arg_COMMON)
+    set(shared $<TARGET_OBJECTS:kestrel_common_objects>)
   endif()
-  target_compile_definitions(${objects} PRIVATE ${arg_DEFINE})
-  # Replaces a launcher such as ccache on purpose: the manifest must come from the compiler that ran.
-  set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON
-                                              CXX_COMPILER_LAUNCHER "sh;${KESTREL_ENGINE_DIR}/manifest/keep_depfile.sh"
-                                              CUDA_COMPILER_LAUNCHER "sh;${KESTREL_ENGINE_DIR}/manifest/keep_depfile.sh")
-  kestrel_seed_sources(${arg_SOURCES})
+  kestrel_engine_objects(${arg_NAME}_objects SOURCES ${arg_SOURCES} ${arg_COMMON} DEFINE "${arg_DEFINE}" FLAG "${arg_FLAG}")
+  if(arg_ENGINE STREQUAL kestrel_cuda)
+    target_include_directories(${arg_NAME}_objects SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  endif()
+  set(objects $<TARGET_OBJECTS:${arg_NAME}_objects> ${shared})
 
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.manifest)
   file(MAKE_DIRECTORY ${folder})
@@ -76,8 +94,8 @@ function(kestrel_engine_variant)
     OUTPUT ${folder}/manifest.json
     COMMAND ${clean} $<TARGET_FILE:kestrel_make_manifest> --engine ${arg_ENGINE} --target ${CMAKE_SYSTEM_PROCESSOR} --source-root
             ${KESTREL_ROOT} --build-root ${CMAKE_BINARY_DIR} --out ${folder}/manifest.json --note
-            ${KESTREL_ENGINE_DIR}/manifest/note.s --objects $<TARGET_OBJECTS:${objects}> --libraries ${arg_LIBRARIES} --link ${link}
-    DEPENDS kestrel_make_manifest $<TARGET_OBJECTS:${objects}> ${KESTREL_ENGINE_DIR}/exports.map ${KESTREL_ENGINE_DIR}/manifest/note.s
+            ${KESTREL_ENGINE_DIR}/manifest/note.s --objects ${objects} --libraries ${arg_LIBRARIES} --link ${link}
+    DEPENDS kestrel_make_manifest ${objects} ${KESTREL_ENGINE_DIR}/exports.map ${KESTREL_ENGINE_DIR}/manifest/note.s
     COMMENT "Manifest of lib${arg_NAME}.so"
     COMMAND_EXPAND_LISTS VERBATIM)
   # The assembler runs in the manifest's folder, so that no path of this machine is in what it reads.
@@ -85,8 +103,8 @@ function(kestrel_engine_variant)
     OUTPUT ${library}
     COMMAND ${clean} ${CMAKE_CXX_COMPILER} -c ${KESTREL_ENGINE_DIR}/manifest/note.s -o note.o
     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}
-    COMMAND ${clean} ${link} $<TARGET_OBJECTS:${objects}> note.o ${arg_LIBRARIES} -o ${library}
-    DEPENDS ${folder}/manifest.json $<TARGET_OBJECTS:${objects}>
+    COMMAND ${clean} ${link} ${objects} note.o ${arg_LIBRARIES} -o ${library}
+    DEPENDS ${folder}/manifest.json ${objects}
     WORKING_DIRECTORY ${folder}
     COMMENT "Linking engine lib${arg_NAME}.so"
     COMMAND_EXPAND_LISTS VERBATIM)

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Builds the engine libraries twice, from copies of the sources in two folders, and compares their SHA-256.
-# The folders differ in name and in length, one build folder lies inside its sources and the other beside them, and the build
-# types differ: none of that may reach a library.
-# Usage: reproducible_build.sh SOURCE_DIR SCRATCH_DIR
+# Builds the engine libraries from a copy of the sources in another folder and compares their SHA-256 with those in LIBRARY_DIR or, without
+# it, with a third copy's. The folders differ in name and in length, one build folder lies inside its sources and the other beside them,
+# and the build types differ: none of that may reach a library.
+# Usage: reproducible_build.sh SOURCE_DIR SCRATCH_DIR [LIBRARY_DIR]
 # Without KESTREL_REPRODUCE_ALL=1 in the environment only libkestrel_cpu.so is compared: all libraries, CUDA's too, take ten minutes more, and
 # the same rules (engine/variant.cmake) build every one of them.
 # Exit status: 0 equal, 1 a library differs or is missing, 2 usage or a failed build.
 set -eu
 
-if [ $# -ne 2 ] || [ ! -f "$1/CMakeLists.txt" ]; then
-  echo "usage: $0 SOURCE_DIR SCRATCH_DIR" >&2
+if [ $# -lt 2 ] || [ $# -gt 3 ] || [ ! -f "$1/CMakeLists.txt" ]; then
+  echo "usage: $0 SOURCE_DIR SCRATCH_DIR [LIBRARY_DIR]" >&2
   exit 2
 fi
 source_dir=$(cd "$1" && pwd)
@@ -45,17 +45,21 @@ build_copy() {
   fi
 }
 
-short=$scratch/a
 long=$scratch/a-folder-with-a-much-longer-name/and-one-more-level
-build_copy "$short" "$short/build/release" Release
 build_copy "$long" "$scratch/elsewhere" Debug
+if [ $# -eq 3 ]; then
+  built=$(cd "$3" && pwd)
+else
+  build_copy "$scratch/a" "$scratch/a/build/release" Release
+  built=$scratch/a/build/release/lib
+fi
 
 status=0
 count=0
-for library in "$short"/build/release/lib/lib*.so "$scratch"/elsewhere/lib/lib*.so; do
+for library in "$scratch"/elsewhere/lib/lib*.so; do
   name=$(basename "$library")
-  first=$(sha256sum "$short/build/release/lib/$name" 2>/dev/null | cut -d' ' -f1)
-  second=$(sha256sum "$scratch/elsewhere/lib/$name" 2>/dev/null | cut -d' ' -f1)
+  first=$(sha256sum "$built/$name" 2>/dev/null | cut -d' ' -f1)
+  second=$(sha256sum "$library" | cut -d' ' -f1)
   count=$((count + 1))
   if [ -n "$first" ] && [ "$first" = "$second" ]; then
     result=equal
@@ -63,10 +67,7 @@ for library in "$short"/build/release/lib/lib*.so "$scratch"/elsewhere/lib/lib*.
     result=DIFFERENT
     status=1
   fi
-  case $library in
-    "$short"/*) printf '%-36s %s %s %s\n' "$name" "${first:-missing}" "${second:-missing}" "$result" ;;
-    *) [ -n "$first" ] || printf '%-36s %s %s %s\n' "$name" missing "${second:-missing}" "$result" ;;
-  esac
+  printf '%-36s %s %s %s\n' "$name" "${first:-missing}" "$second" "$result"
 done
 if [ "$count" -eq 0 ]; then
   echo "no engine library was built" >&2
