@@ -21,6 +21,13 @@ expect 4 "$AB" run gdn-register --candidate-switch VLLM_CUDA_GDN_DELTA=random --
 says "VLLM_CUDA_GDN_DELTA"
 expect 4 "$AB" diff /bin/sh "$TOYS/libtoy.so"
 expect 2 "$AB" diff "$WORK/missing.so" "$TOYS/libtoy.so"
+# Every engine and its baseline differ in the define alone.
+for engine in cpu cuda; do
+    [ -e "$PREFIX/lib/libkestrel_$engine.so" ] || continue
+    expect 0 "$AB" diff "$PREFIX/lib/libkestrel_$engine.so" "$PREFIX/lib/libkestrel_${engine}_gemv_baseline.so"
+    says "One place"
+    says "VLLM_GEMV_AB_BASELINE"
+done
 says "missing.so"
 
 # Nothing stored yet is no failure, and no verdict either.
