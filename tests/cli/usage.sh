@@ -21,6 +21,7 @@ expect 4 "$AB" run gdn-register --candidate-switch VLLM_CUDA_GDN_DELTA=random --
 says "VLLM_CUDA_GDN_DELTA"
 expect 4 "$AB" diff /bin/sh "$TOYS/libtoy.so"
 expect 2 "$AB" diff "$WORK/missing.so" "$TOYS/libtoy.so"
+says "missing.so"
 # Every engine and its baseline differ in the define alone.
 for engine in cpu cuda; do
     [ -e "$PREFIX/lib/libkestrel_$engine.so" ] || continue
@@ -28,7 +29,6 @@ for engine in cpu cuda; do
     says "One place"
     says "VLLM_GEMV_AB_BASELINE"
 done
-says "missing.so"
 
 # Nothing stored yet is no failure, and no verdict either.
 expect 0 "$AB" list
