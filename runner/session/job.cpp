@@ -7,7 +7,7 @@
 namespace kestrel::session {
 namespace {
 
-constexpr std::array<const char*, 4> kind_names{"inspect", "replicate", "check", "check_operators"};
+constexpr std::array<const char*, 5> kind_names{"inspect", "replicate", "check", "check_operators", "stopwatch"};
 
 JobKind kind_from(const std::string& name) {
     for (std::size_t i = 0; i < kind_names.size(); ++i) {
@@ -39,7 +39,8 @@ std::string encode(const Job& job) {
                       {"check_greedy", job.check_greedy},
                       {"shallow_tolerance", job.shallow_tolerance},
                       {"deep_tolerance", job.deep_tolerance},
-                      {"deep_layers", job.deep_layers}});
+                      {"deep_layers", job.deep_layers},
+                      {"seconds", job.seconds}});
 }
 
 Job decode_job(const std::string& line) {
@@ -66,6 +67,7 @@ Job decode_job(const std::string& line) {
     job.shallow_tolerance = j.at("shallow_tolerance").get<double>();
     job.deep_tolerance = j.at("deep_tolerance").get<double>();
     job.deep_layers = j.at("deep_layers").get<int>();
+    job.seconds = j.at("seconds").get<double>();
     return job;
 }
 

@@ -15,6 +15,7 @@ enum class JobKind {
     replicate,        // load, warm up, run the super-rounds
     check,            // decode given tokens with one arm and compare with expected logits, or seeded ones with a reference engine
     check_operators,  // run single operators on seeded inputs and compare with a reference engine
+    stopwatch,        // decode with two arms in turn and report the plain times; see stopwatch.hpp
 };
 
 struct JobArm {
@@ -44,6 +45,7 @@ struct Job {
     double shallow_tolerance = 0.0;  // check: of max |logit|, for models with fewer than `deep_layers` layers; 0: derived
     double deep_tolerance = 0.0;     // check: for the others
     int deep_layers = 0;
+    double seconds = 0.0;  // stopwatch: how long
 };
 
 [[nodiscard]] std::string encode(const Job& job);

@@ -4,7 +4,7 @@
 
 expect 0 "$AB" --help
 says "doctor"
-for command in run list show history compare diff doctor "check model" "check gdn" "check rq" "check attn"; do
+for command in run selftest list show history compare diff doctor "check model" "check gdn" "check rq" "check attn"; do
     # shellcheck disable=SC2086
     expect 0 "$AB" $command --help
     says "Example"
