@@ -15,8 +15,8 @@ nlohmann::json proportion_json(const Proportion& p) {
 std::string proportion_text(const Proportion& proportion) {
     if (proportion.of == 0) return "none yet";
     return std::to_string(proportion.count) + " of " + std::to_string(proportion.of) + ", " +
-           percent_text(100.0 * proportion.count / proportion.of, 1) + " [" + percent_text(100.0 * proportion.lo, 1) + ", " +
-           percent_text(100.0 * proportion.hi, 1) + "]";
+           percent_text(100.0 * static_cast<double>(proportion.count) / static_cast<double>(proportion.of), 1) + " [" +
+           percent_text(100.0 * proportion.lo, 1) + ", " + percent_text(100.0 * proportion.hi, 1) + "]";
 }
 
 std::string ledger_text(const std::vector<LedgerRow>& rows) {

@@ -75,9 +75,12 @@ void machine_items(Items& items) {
     } catch (const Error& error) {
         items.push_back({"device lock", DoctorStatus::missing, error.what(), "wait for the other runner"});
     }
-    const bool gpu = std::filesystem::exists("/dev/nvidiactl");
-    items.push_back(
-        {"gpu", DoctorStatus::not_checked, gpu ? "an NVIDIA driver is here" : "no NVIDIA driver", "this version measures CPU engines"});
+    if (std::filesystem::exists("/dev/nvidiactl")) {
+        items.push_back({"gpu", DoctorStatus::ok, "an NVIDIA driver is here", ""});
+    } else {
+        items.push_back(
+            {"gpu", DoctorStatus::not_checked, "no NVIDIA driver", "CUDA engines can be compared, not measured, on this machine"});
+    }
 }
 
 // Workers never see the environment, but an engine in production does.

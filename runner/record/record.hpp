@@ -233,8 +233,8 @@ struct LedgerEntry {
 
 // count of `of`, with the exact two-sided binomial interval at 95 % of the rate behind it; 0 of 0 lies in [0, 1].
 struct Proportion {
-    int count = 0;
-    int of = 0;
+    std::int64_t count = 0;
+    std::int64_t of = 0;
     double lo = 0.0;
     double hi = 1.0;
     bool operator==(const Proportion&) const = default;

@@ -47,13 +47,13 @@ void count_verdict(const LedgerEntry& entry, Counts& counts) {
 
 }  // namespace
 
-Proportion exact_proportion(int count, int of, double confidence) {
+Proportion exact_proportion(std::int64_t count, std::int64_t of, double confidence) {
     Proportion proportion{count, of, 0.0, 1.0};
     if (of <= 0) return proportion;
     using Binomial = boost::math::binomial_distribution<double>;
     const double tail = (1.0 - confidence) / 2.0;
-    const double n = of;
-    const double k = count;
+    const auto n = static_cast<double>(of);
+    const auto k = static_cast<double>(count);
     if (count > 0) proportion.lo = Binomial::find_lower_bound_on_p(n, k, tail);
     if (count < of) proportion.hi = Binomial::find_upper_bound_on_p(n, k, tail);
     return proportion;

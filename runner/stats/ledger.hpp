@@ -11,7 +11,7 @@
 namespace kestrel {
 
 // The exact two-sided binomial interval (Clopper and Pearson 1934).
-[[nodiscard]] Proportion exact_proportion(int count, int of, double confidence = 0.95);
+[[nodiscard]] Proportion exact_proportion(std::int64_t count, std::int64_t of, double confidence = 0.95);
 
 // Rows in order of host, device, engine and mode.
 [[nodiscard]] std::vector<LedgerRow> summarise(std::span<const LedgerEntry> entries);

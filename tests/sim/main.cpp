@@ -7,6 +7,7 @@
 
 #include "runner/record/names.hpp"
 #include "runner/stats/guards.hpp"
+#include "runner/stats/ledger.hpp"
 #include "tests/sim/pipeline.hpp"
 
 namespace {
@@ -38,14 +39,14 @@ void print_header(const Options& options) {
 }
 
 void print_row(const Row& row, const Counts& counts) {
-    const Binomial zero = clopper_pearson(counts.excludes_0, counts.sessions);
+    const Proportion zero = exact_proportion(counts.excludes_0, counts.sessions);
     const std::int64_t different = count_of(counts, VerdictKind::faster) + count_of(counts, VerdictKind::slower);
-    const Binomial alarm = clopper_pearson(different, counts.sessions);
+    const Proportion alarm = exact_proportion(different, counts.sessions);
     std::printf("%-30s %2d %6.2f %6.2f %6.2f | %6.2f %6.2f [%5.2f, %5.2f] |", row.scenario.name.c_str(), row.replicates,
                 100.0 * row.scenario.placement, 100.0 * row.margin, 100.0 * row.scenario.effect, percent_of(counts.misses, counts),
-                percent_of(counts.excludes_0, counts), 100.0 * zero.low, 100.0 * zero.high);
+                percent_of(counts.excludes_0, counts), 100.0 * zero.lo, 100.0 * zero.hi);
     for (const VerdictKind kind : kinds) std::printf(" %6.2f", percent_of(count_of(counts, kind), counts));
-    std::printf(" [%5.2f, %5.2f] %5.1f | %5.1f %5.1f %5.1f\n", 100.0 * alarm.low, 100.0 * alarm.high,
+    std::printf(" [%5.2f, %5.2f] %5.1f | %5.1f %5.1f %5.1f\n", 100.0 * alarm.lo, 100.0 * alarm.hi,
                 static_cast<double>(counts.replicates) / static_cast<double>(counts.sessions), percent_of(counts.naive_t, counts),
                 percent_of(counts.naive_u, counts), percent_of(counts.naive_sigma, counts));
     std::fflush(stdout);

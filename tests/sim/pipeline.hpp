@@ -39,20 +39,14 @@ struct Counts {
 
 [[nodiscard]] Counts run_row(const Row& row, const Options& options);
 
-// The naive answers to one process's windows.
+// Whether rules in common use would call base and candidate different, from the same windows.
 struct NaiveAnswers {
-    bool t = false;
-    bool u = false;
-    bool sigma = false;
+    bool t = false;       // t test over paired rounds, p < 0.05
+    bool u = false;       // Mann-Whitney over windows, p < 0.05
+    bool sigma = false;   // tango's: 2.6 standard errors and 1 %
+    bool spread = false;  // hyperfine's ratio of means, its error from the scatter of windows
 };
 [[nodiscard]] NaiveAnswers naive_answers(const std::vector<Window>& windows);
-
-// The exact (Clopper and Pearson, 1934) 95 % interval of a probability of which `hits` of `trials` were seen.
-struct Binomial {
-    double low = 0.0;
-    double high = 1.0;
-};
-[[nodiscard]] Binomial clopper_pearson(std::int64_t hits, std::int64_t trials);
 
 // The rows of the full table.
 [[nodiscard]] std::vector<Row> all_rows();

@@ -10,6 +10,7 @@
 #include "runner/plan/plan.hpp"
 #include "runner/plan/power.hpp"
 #include "runner/record/error.hpp"
+#include "runner/stats/ledger.hpp"
 #include "tests/sim/pipeline.hpp"
 
 using namespace kestrel;
@@ -136,10 +137,10 @@ TEST_CASE("choose_length: a session of the chosen length reaches a verdict as of
     options.sessions = 400;
     options.naive = false;
     const sim::Counts same = run_row(row, options);
-    CHECK(sim::clopper_pearson(same.verdicts[static_cast<std::size_t>(VerdictKind::same)], options.sessions).high > policy.power);
+    CHECK(exact_proportion(same.verdicts[static_cast<std::size_t>(VerdictKind::same)], options.sessions).hi > policy.power);
     row.scenario.effect = 2.0 * std::log1p(0.005);
     const sim::Counts faster = run_row(row, options);
-    CHECK(sim::clopper_pearson(faster.verdicts[static_cast<std::size_t>(VerdictKind::faster)], options.sessions).high > policy.power);
+    CHECK(exact_proportion(faster.verdicts[static_cast<std::size_t>(VerdictKind::faster)], options.sessions).hi > policy.power);
 }
 
 TEST_CASE("smallest_resolvable_effect and expected_seconds") {

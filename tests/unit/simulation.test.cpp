@@ -27,11 +27,11 @@ std::int64_t of(const Counts& counts, VerdictKind kind) {
 
 }  // namespace
 
-TEST_CASE("clopper_pearson: known intervals") {
-    CHECK(clopper_pearson(0, 10).low == 0.0);
-    CHECK(clopper_pearson(0, 10).high == Approx(0.30850).margin(5e-5));  // 1 - 0.025^(1/10)
-    CHECK(clopper_pearson(5, 100).low == Approx(0.01643).margin(5e-5));
-    CHECK(clopper_pearson(5, 100).high == Approx(0.11284).margin(5e-5));
+TEST_CASE("exact_proportion: known intervals") {
+    CHECK(exact_proportion(0, 10).lo == 0.0);
+    CHECK(exact_proportion(0, 10).hi == Approx(0.30850).margin(5e-5));  // 1 - 0.025^(1/10)
+    CHECK(exact_proportion(5, 100).lo == Approx(0.01643).margin(5e-5));
+    CHECK(exact_proportion(5, 100).hi == Approx(0.11284).margin(5e-5));
 }
 
 TEST_CASE("simulation: identical arms are called the same, and seldom anything else") {
@@ -43,15 +43,15 @@ TEST_CASE("simulation: identical arms are called the same, and seldom anything e
                   of(counts, VerdictKind::faster) + of(counts, VerdictKind::slower) ==
               sessions);
         // SAME >= 90 %: also the lower end of its exact interval.
-        CHECK(clopper_pearson(of(counts, VerdictKind::same), sessions).low > 0.9);
-        CHECK(clopper_pearson(of(counts, VerdictKind::invalid), sessions).high < 0.03);
-        CHECK(clopper_pearson(of(counts, VerdictKind::faster) + of(counts, VerdictKind::slower), sessions).high < 0.06);
+        CHECK(exact_proportion(of(counts, VerdictKind::same), sessions).lo > 0.9);
+        CHECK(exact_proportion(of(counts, VerdictKind::invalid), sessions).hi < 0.03);
+        CHECK(exact_proportion(of(counts, VerdictKind::faster) + of(counts, VerdictKind::slower), sessions).hi < 0.06);
         // The interval by itself: 5 %, and what is seen is compatible with 4 to 6 %.
-        CHECK(clopper_pearson(counts.excludes_0, sessions).low < 0.06);
-        CHECK(clopper_pearson(counts.excludes_0, sessions).high > 0.04);
+        CHECK(exact_proportion(counts.excludes_0, sessions).lo < 0.06);
+        CHECK(exact_proportion(counts.excludes_0, sessions).hi > 0.04);
         // What a test inside one process makes of the same machine.
-        CHECK(clopper_pearson(counts.naive_t, sessions).low > 0.3);
-        CHECK(clopper_pearson(counts.naive_u, sessions).low > 0.3);
+        CHECK(exact_proportion(counts.naive_t, sessions).lo > 0.3);
+        CHECK(exact_proportion(counts.naive_u, sessions).lo > 0.3);
     }
 }
 
@@ -60,10 +60,10 @@ TEST_CASE("simulation: what the schedule is to cancel, cancels") {
                              "period-4 spike 0.6 %", "heavy tails of windows"}) {
         const Counts counts = counts_of(name, 0.005, 12);
         INFO(name);
-        CHECK(clopper_pearson(counts.excludes_0, sessions).low < 0.06);
-        CHECK(clopper_pearson(of(counts, VerdictKind::faster) + of(counts, VerdictKind::slower), sessions).high < 0.06);
-        CHECK(clopper_pearson(of(counts, VerdictKind::same), sessions).low > 0.9);
-        CHECK(clopper_pearson(of(counts, VerdictKind::invalid), sessions).high < 0.03);
+        CHECK(exact_proportion(counts.excludes_0, sessions).lo < 0.06);
+        CHECK(exact_proportion(of(counts, VerdictKind::faster) + of(counts, VerdictKind::slower), sessions).hi < 0.06);
+        CHECK(exact_proportion(of(counts, VerdictKind::same), sessions).lo > 0.9);
+        CHECK(exact_proportion(of(counts, VerdictKind::invalid), sessions).hi < 0.03);
     }
 }
 
@@ -76,10 +76,10 @@ TEST_CASE("simulation: twice the margin is found") {
     options.sessions = 300;
     options.naive = false;
     const Counts faster = run_row(row, options);
-    CHECK(clopper_pearson(of(faster, VerdictKind::faster), options.sessions).low > 0.9);
+    CHECK(exact_proportion(of(faster, VerdictKind::faster), options.sessions).lo > 0.9);
     CHECK(faster.replicates < 18 * options.sessions);  // some stop at an early look
     row.scenario.effect = -0.01;
-    CHECK(clopper_pearson(of(run_row(row, options), VerdictKind::slower), options.sessions).low > 0.9);
+    CHECK(exact_proportion(of(run_row(row, options), VerdictKind::slower), options.sessions).lo > 0.9);
 }
 
 TEST_CASE("simulation: the table depends on the seed, not on the number of threads") {
