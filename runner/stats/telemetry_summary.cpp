@@ -87,6 +87,7 @@ std::optional<double> Interlude::others_s() const {
 
 std::vector<Interlude> interludes(const std::vector<Reading>& readings) {
     std::vector<const Reading*> ordered;
+    ordered.reserve(readings.size());
     for (const Reading& reading : readings) ordered.push_back(&reading);
     const auto key = [](const Reading* r) { return std::tuple(r->replicate, r->super_round, r->round); };
     std::stable_sort(ordered.begin(), ordered.end(), [&](const Reading* a, const Reading* b) { return key(a) < key(b); });
