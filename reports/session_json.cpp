@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "reports/session_text.hpp"
+#include "reports/telemetry.hpp"
 #include "runner/record/json.hpp"
 #include "runner/record/names.hpp"
 
@@ -36,6 +37,7 @@ nlohmann::json session_json(const Session& session, const std::string& database_
             {"database", database_path},
             {"session", session},
             {"finished_rounds", round_rows(session.windows, RoundDetail::all).size()},
+            {"telemetry", telemetry_json(session)},
             {"result", result}};
 }
 

@@ -19,7 +19,7 @@ struct SessionTextOptions {
 [[nodiscard]] std::string session_text(const Session& session, const SessionTextOptions& options);
 
 // {"format": 1, "kind": "session", "database": ..., "session": the whole record, "result": ratios and intervals, or null if
-// there is no verdict, "finished_rounds": n}.
+// there is no verdict, "finished_rounds": n, "telemetry": reports/telemetry.hpp}.
 [[nodiscard]] nlohmann::json session_json(const Session& session, const std::string& database_path);
 
 }  // namespace kestrel

@@ -2,6 +2,7 @@
 #include "reports/layout.hpp"
 #include "reports/place_text.hpp"
 #include "reports/session_text.hpp"
+#include "reports/telemetry.hpp"
 #include "runner/record/names.hpp"
 
 namespace kestrel {
@@ -149,7 +150,7 @@ std::string session_text(const Session& session, const SessionTextOptions& optio
     } else {
         text += no_result_section(session);
     }
-    return text + artifacts_section(session) + footer(session, options.database_path);
+    return text + telemetry_section(session) + artifacts_section(session) + footer(session, options.database_path);
 }
 
 }  // namespace kestrel

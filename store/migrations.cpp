@@ -5,12 +5,17 @@
 
 #include "runner/record/error.hpp"
 #include "store/schema_v1.hpp"
+#include "store/schema_v2.hpp"
 
 namespace kestrel {
 namespace {
 
 // Step i brings user_version i to i + 1. A released step is never edited: files made by it exist.
-constexpr std::array<std::string (*)(), 1> steps{schema_v1};
+constexpr std::array<std::string (*)(), 2> steps{schema_v1, schema_v2};
+
+// Whoever only reads does without the tables that came later (store/seal.cpp, read_readings): an old file can be shown before it is
+// upgraded.
+constexpr std::int64_t oldest_readable = 1;
 
 }  // namespace
 
@@ -28,6 +33,7 @@ void migrate(Connection& connection) {
     }
     if (found == schema_version()) return;
     if (connection.mode() == OpenMode::read_only) {
+        if (found >= oldest_readable) return;
         throw Error(ExitCode::storage, "the database " + connection.path() + " has schema " + std::to_string(found) +
                                            ", this program needs " + std::to_string(schema_version()) +
                                            "; any command that writes, such as 'kestrel-ab run', upgrades it");

@@ -14,8 +14,9 @@ namespace kestrel {
 namespace {
 
 void check_new_session(const Session& session) {
-    if (!session.replicates.empty() || !session.windows.empty() || !session.events.empty() || session.verdict) {
-        throw std::invalid_argument("a session begins without replicates, windows, events and verdict");
+    if (!session.replicates.empty() || !session.windows.empty() || !session.readings.empty() || !session.events.empty() ||
+        session.verdict) {
+        throw std::invalid_argument("a session begins without replicates, windows, readings, events and verdict");
     }
     if (!is_uuid(session.uuid)) throw std::invalid_argument("not a UUID in lower case: '" + session.uuid + "'");
     for (std::size_t i = 0; i < session.arms.size(); ++i) {
@@ -28,13 +29,16 @@ void check_new_session(const Session& session) {
     }
 }
 
-void check_round(const std::vector<Window>& windows) {
+void check_round(const std::vector<Window>& windows, const std::vector<Reading>& readings) {
     if (windows.size() != arm_count) throw std::invalid_argument("a round has three windows");
     const Window& first = windows.front();
     for (const Window& window : windows) {
         if (window.replicate != first.replicate || window.super_round != first.super_round || window.round != first.round) {
             throw std::invalid_argument("the three windows are not of one round");
         }
+    }
+    for (const Reading& reading : readings) {
+        if (reading.replicate != first.replicate) throw std::invalid_argument("a reading is of another replicate than its round");
     }
 }
 
@@ -83,11 +87,12 @@ void Store::begin_replicate(const std::string& uuid, const Replicate& replicate)
     transaction.commit();
 }
 
-void Store::add_round(const std::string& uuid, const std::vector<Window>& windows) {
-    check_round(windows);
+void Store::add_round(const std::string& uuid, const std::vector<Window>& windows, const std::vector<Reading>& readings) {
+    check_round(windows, readings);
     Transaction transaction(*connection_);
     const std::int64_t id = session_id(uuid);
     for (const Window& window : windows) rows::insert_window(*connection_, id, window);
+    for (const Reading& reading : readings) rows::insert_reading(*connection_, id, reading);
     transaction.commit();
 }
 

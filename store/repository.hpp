@@ -2,7 +2,7 @@
 //
 // Every function that writes is one transaction and durable when it returns (write-ahead log, synchronous=FULL), so a kill
 // or power loss keeps what was reported and shows nothing half-written. A session is `running` until seal() or abort(), and
-// accepts no rows after that; the schema enforces it for any SQLite client (store/schema_v1.cpp).
+// accepts no rows after that; the schema enforces it for any SQLite client (store/schema_v1.cpp, schema_v2.cpp).
 //
 // Errors: Error(storage) for the file, the disk and refused rows, with advice; Error(usage) for a session that cannot be found.
 #pragma once
@@ -42,7 +42,7 @@ class Store {
 
     // Records the session as running: its plan, place, workload, environment, artifacts and those arms whose artifact_sha256
     // is set; and the event "opened". An empty started_at means now. The plan's hash must be that of its canonical JSON.
-    // Replicates, windows, events and verdict come later and must be empty here (std::invalid_argument).
+    // Replicates, windows, readings, events and verdict come later and must be empty here (std::invalid_argument).
     void begin_session(const Session& session);
 
     // Adds an arm left out above, once its effective switches are known. Its artifact must be one of the session's.
@@ -51,9 +51,9 @@ class Store {
     // The replicate's status is recorded as running, whatever the record says.
     void begin_replicate(const std::string& uuid, const Replicate& replicate);
 
-    // The three windows of one round, all or none. They need a running replicate and the arms they name. Throws
-    // std::invalid_argument unless they are three windows of one round.
-    void add_round(const std::string& uuid, const std::vector<Window>& windows);
+    // The three windows of one round and the readings taken since the round before, all or none. They need a running replicate and the
+    // arms they name. Throws std::invalid_argument unless they are three windows of one round, and the readings of its replicate.
+    void add_round(const std::string& uuid, const std::vector<Window>& windows, const std::vector<Reading>& readings = {});
 
     // The replicate's end: status is one of "finished", "crashed", "hung", "failed". Its load order must be as begun.
     void finish_replicate(const std::string& uuid, const Replicate& replicate);

@@ -5,6 +5,7 @@
 #include "runner/record/json.hpp"
 #include "runner/record/names.hpp"
 #include "store/codec.hpp"
+#include "store/migrations.hpp"
 #include "store/repository.hpp"
 #include "store/seal.hpp"
 
@@ -106,6 +107,23 @@ void read_rounds(Connection& connection, std::int64_t id, Session& session) {
     }
 }
 
+void read_readings(Connection& connection, std::int64_t id, Session& session) {
+    if (!has_telemetry(connection)) return;
+    Statement row(connection,
+                  "SELECT replicate, super_round, round, at_ns, sources FROM telemetry"
+                  " WHERE session_id = ?1 ORDER BY replicate, super_round, round");
+    for (row.bind(id); row.step();) {
+        // By way of the record, whose reader checks every field.
+        session.readings.push_back(nlohmann::json{
+            {"replicate", row.integer(0)},
+            {"super_round", row.integer(1)},
+            {"round", row.integer(2)},
+            {"at_ns", row.integer(3)},
+            {"sources",
+             parse_json(row.text(4))}}.get<Reading>());
+    }
+}
+
 void read_events_and_verdict(Connection& connection, std::int64_t id, Session& session) {
     Statement row(connection, "SELECT sequence, at, kind, detail FROM event WHERE session_id = ?1 ORDER BY sequence");
     for (row.bind(id); row.step();) session.events.push_back({static_cast<int>(row.integer(0)), row.text(1), row.text(2), row.text(3)});
@@ -181,6 +199,7 @@ Session Store::load_session(const std::string& uuid_or_prefix) {
         Session session = read_header(*connection_, id);
         read_artifacts_and_arms(*connection_, id, session);
         read_rounds(*connection_, id, session);
+        read_readings(*connection_, id, session);
         read_events_and_verdict(*connection_, id, session);
         return session;
     } catch (const std::invalid_argument& problem) {

@@ -127,6 +127,13 @@ void insert_window(Connection& connection, std::int64_t session_id, const Window
         .run();
 }
 
+void insert_reading(Connection& connection, std::int64_t session_id, const Reading& reading) {
+    const nlohmann::json fields = reading;
+    Statement(connection, "INSERT INTO telemetry(session_id, replicate, super_round, round, at_ns, sources) VALUES(?1, ?2, ?3, ?4, ?5, ?6)")
+        .bind(session_id, reading.replicate, reading.super_round, reading.round, reading.at_ns, dump_json(fields.at("sources")))
+        .run();
+}
+
 void insert_event(Connection& connection, std::int64_t session_id, const std::string& at, const std::string& kind,
                   const std::string& detail) {
     Statement(connection,

@@ -20,6 +20,7 @@ void insert_session(Connection& connection, const Session& session);  // the row
 void insert_registration(Connection& connection, std::int64_t session_id, std::size_t ordinal, const Artifact& artifact);
 void insert_arm(Connection& connection, std::int64_t session_id, const Arm& arm);
 void insert_window(Connection& connection, std::int64_t session_id, const Window& window);
+void insert_reading(Connection& connection, std::int64_t session_id, const Reading& reading);
 void insert_event(Connection& connection, std::int64_t session_id, const std::string& at, const std::string& kind,
                   const std::string& detail);
 void insert_verdict(Connection& connection, std::int64_t session_id, const Verdict& verdict);  // with its comparisons

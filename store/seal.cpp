@@ -4,9 +4,9 @@
 
 #include <array>
 #include <memory>
-#include <utility>
 
 #include "runner/record/error.hpp"
+#include "store/migrations.hpp"
 
 namespace kestrel {
 namespace {
@@ -39,7 +39,12 @@ class Sha256 {
 };
 
 // Columns are named one by one: a later schema may add columns without changing the seals that exist.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> sealed_tables{{
+struct SealedTable {
+    std::string_view name;
+    std::string_view select;
+    bool only_with_rows = false;
+};
+constexpr std::array<SealedTable, 9> sealed_tables{{
     {"session",
      "SELECT s.uuid, s.started_at, s.host, s.device, s.runner_version, s.place_kind, s.place_name, s.place_base, s.place_candidate,"
      " s.place_changed_objects, s.plan_sha256, s.plan, s.experiment, s.experiment_version, w.json, w.sha256, w.model_name, e.sha256, "
@@ -65,6 +70,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> sealed_ta
     {"verdict",
      "SELECT candidate_arm, kind, margin, delta, ratio, ratio_lo, ratio_hi, reasons, estimate FROM verdict"
      " WHERE session_id = ?1 ORDER BY candidate_arm"},
+    {"telemetry",
+     "SELECT replicate, super_round, round, at_ns, sources FROM telemetry WHERE session_id = ?1 ORDER BY replicate, super_round, round",
+     true},
 }};
 
 }  // namespace
@@ -78,8 +86,9 @@ std::string store_sha256_hex(std::string_view bytes) {
 std::string compute_seal(Connection& connection, std::int64_t session_id, const std::string& ended_at) {
     Sha256 hash;
     hash.update("kestrel-seal-1\nended " + ended_at + "\n");
-    for (const auto& [table, select] : sealed_tables) {
-        Statement rows(connection, select);
+    for (const SealedTable& table : sealed_tables) {
+        if (table.only_with_rows && !has_telemetry(connection)) continue;  // a file of schema 1, opened to be read
+        Statement rows(connection, table.select);
         rows.bind(session_id);
         // The count makes a row that moved from one table to the next change the hash.
         std::string text;
@@ -88,7 +97,8 @@ std::string compute_seal(Connection& connection, std::int64_t session_id, const 
             for (int column = 0; column < rows.columns(); ++column) text += rows.canonical(column);
             text += '\n';
         }
-        hash.update(std::string(table) + " " + std::to_string(count) + "\n");
+        if (count == 0 && table.only_with_rows) continue;
+        hash.update(std::string(table.name) + " " + std::to_string(count) + "\n");
         hash.update(text);
     }
     return hash.finish();

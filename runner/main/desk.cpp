@@ -20,7 +20,9 @@ class StoreSink : public session::SessionSink {
     StoreSink(Store& store, std::string uuid) : store_(&store), uuid_(std::move(uuid)) {}
     void begin(const Session& session) override { store_->begin_session(session); }
     void begin_replicate(const Replicate& replicate) override { store_->begin_replicate(uuid_, replicate); }
-    void round(const std::vector<Window>& windows) override { store_->add_round(uuid_, windows); }
+    void round(const std::vector<Window>& windows, const std::vector<Reading>& readings) override {
+        store_->add_round(uuid_, windows, readings);
+    }
     void finish_replicate(const Replicate& replicate) override { store_->finish_replicate(uuid_, replicate); }
     void event(const std::string& kind, const std::string& detail) override { store_->add_event(uuid_, kind, detail); }
     void seal(const Verdict& verdict) override { store_->seal(uuid_, verdict); }

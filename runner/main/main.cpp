@@ -8,6 +8,7 @@
 
 #include "runner/main/commands.hpp"
 #include "runner/session/worker.hpp"
+#include "runner/telemetry/gpu_child.hpp"
 
 namespace {
 
@@ -207,8 +208,11 @@ class Program {
 }  // namespace
 
 int main(int argc, char** argv) {
-    // Not a command of the user's: how the supervisor starts its workers.
+    // Not commands of the user's: how the supervisor starts its workers, and the process that reads the GPU.
     if (argc == 2 && std::strcmp(argv[1], "__worker") == 0) kestrel::session::worker_main();
+    if (argc >= 2 && std::strcmp(argv[1], kestrel::telemetry::gpu_child_argument) == 0) {
+        kestrel::telemetry::gpu_child_main({argv + 2, argv + argc});
+    }
 
     // Messages go to standard error; standard output holds only what was asked for.
     spdlog::set_default_logger(spdlog::stderr_color_st("kestrel-ab"));

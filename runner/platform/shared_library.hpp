@@ -9,11 +9,15 @@ namespace kestrel::platform {
 
 class SharedLibrary {
   public:
-    // Loads by absolute path, all symbols resolved now and none offered to others. Throws Error(invalid) with the loader's text.
+    // Loads by absolute path, or by name where the system's own libraries are, all symbols resolved now and none offered to others. Throws
+    // Error(invalid) with the loader's text.
     explicit SharedLibrary(const std::string& path);
 
     // Address of an exported symbol; throws Error(invalid) naming library and symbol.
     [[nodiscard]] void* symbol(const char* name) const;
+
+    // The same, or null if there is no such symbol.
+    [[nodiscard]] void* find(const char* name) const;
 
     // Where the loader put it: two arms must differ, or one code would be measured twice under two names.
     [[nodiscard]] std::uintptr_t load_address() const;

@@ -40,9 +40,10 @@ json encode(double value) {
 json encode(const std::string& value) {
     return value;
 }
-json encode(const std::map<std::string, std::string>& value) {
+template <typename T>
+json encode(const std::map<std::string, T>& value) {
     json out = json::object();
-    for (const auto& [key, text] : value) out[key] = text;
+    for (const auto& [key, one] : value) out[key] = encode(one);
     return out;
 }
 template <typename T>
@@ -114,8 +115,9 @@ void decode(const json& j, std::string& out) {
     if (!j.is_string()) reject("a string", j);
     out = j.get<std::string>();
 }
-void decode(const json& j, std::map<std::string, std::string>& out) {
-    if (!j.is_object()) reject("an object of strings", j);
+template <typename T>
+void decode(const json& j, std::map<std::string, T>& out) {
+    if (!j.is_object()) reject("an object", j);
     out.clear();
     for (const auto& [key, value] : j.items()) decode(value, out[key]);
 }
@@ -239,6 +241,7 @@ KESTREL_ADDED(Plan, policy, looks, control_sd)
 KESTREL_EXTENDED_RECORD(Plan, sha256, experiment, experiment_version, seed, replicates, super_rounds, tokens, position, threads, margin,
                         confidence, control_confidence, output_rule, load_orders, schedules, paddings)
 KESTREL_RECORD(Window, replicate, super_round, round, slot, arm, started_ns, window_ns, token_ns, output_digest)
+KESTREL_RECORD(Reading, replicate, super_round, round, at_ns, sources)
 KESTREL_RECORD(Replicate, index, worker_pid, load_order, status, detail, state_digest, distinct_tokens)
 KESTREL_RECORD(Event, sequence, at, kind, detail)
 KESTREL_RECORD(Interval, d, lo, hi, confidence, sd, replicates)
@@ -248,8 +251,11 @@ KESTREL_ADDED(Estimate, mean_based, p99_based, mean_minus_robust, p99_minus_robu
 }  // namespace
 KESTREL_EXTENDED_RECORD(Estimate, candidate, control, replicate_d, replicate_control_d, arms, mean_ratio, p99_ratio, saved_ms_per_token)
 KESTREL_RECORD(Verdict, kind, reasons, margin, delta, estimate)
-KESTREL_RECORD(Session, uuid, state, started_at, ended_at, host, device, runner_version, seal_sha256, place, plan, workload, environment,
-               arms, artifacts, replicates, windows, events, verdict)
+namespace {
+KESTREL_ADDED(Session, readings)
+}  // namespace
+KESTREL_EXTENDED_RECORD(Session, uuid, state, started_at, ended_at, host, device, runner_version, seal_sha256, place, plan, workload,
+                        environment, arms, artifacts, replicates, windows, events, verdict)
 KESTREL_RECORD(SessionSummary, uuid, state, started_at, experiment, experiment_version, model_name, workload_sha256, environment_sha256,
                host, device, base_sha256, candidate_sha256, finished_replicates, windows, verdict, candidate, margin)
 

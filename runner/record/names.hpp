@@ -19,6 +19,11 @@ namespace kestrel {
 [[nodiscard]] SessionState session_state_from(std::string_view name);
 [[nodiscard]] PlaceKind place_kind_from(std::string_view name);
 
+// Whether Session::device, as its engine told it, is a GPU.
+[[nodiscard]] inline bool is_gpu(std::string_view device) {
+    return device.substr(0, 6) == "cuda: ";
+}
+
 [[nodiscard]] inline std::size_t index_of(ArmRole role) {
     return static_cast<std::size_t>(role);
 }

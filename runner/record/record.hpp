@@ -124,6 +124,17 @@ struct Window {
     }
 };
 
+// What machine and device said between two rounds, when no arm was being timed. README, "Telemetry", lists the sources and values.
+struct Reading {
+    int replicate = 0;
+    int super_round = -1;  // the round after which it was taken; both -1: before the replicate's first round
+    int round = -1;
+    std::int64_t at_ns = 0;  // steady clock, since the session's telemetry began
+    // Source, then value by name. What could not be read is absent: "not checked", never 0.
+    std::map<std::string, std::map<std::string, double>> sources;
+    bool operator==(const Reading&) const = default;
+};
+
 struct Replicate {
     int index = 0;
     std::int64_t worker_pid = 0;
@@ -207,6 +218,7 @@ struct Session {
     std::vector<Window> windows;
     std::vector<Event> events;
     std::optional<Verdict> verdict;
+    std::vector<Reading> readings;  // in the order of measurement; empty in sessions older than telemetry
 };
 
 // What a sealed session adds to the service's own record: how base came out against its byte copy, and, where the difference between the

@@ -22,6 +22,8 @@
 #include "runner/session/worker_client.hpp"
 #include "runner/stats/assess.hpp"
 #include "runner/stats/looks.hpp"
+#include "runner/stats/telemetry_guards.hpp"
+#include "runner/telemetry/telemetry.hpp"
 
 namespace kestrel::session {
 namespace {
@@ -94,6 +96,7 @@ class SessionRun {
 
     void run() {
         prepare_session();
+        telemetry_.emplace(telemetry::TelemetrySettings{.device = session_.device});
         sink_->begin(session_);
         try {
             for (const Finding& warning : known_.warnings) sink_->event("warning", warning.code + ": " + warning.sentence);
@@ -102,6 +105,7 @@ class SessionRun {
                 run_replicate(done - 1);
                 if (is_look(session_.plan, done)) look();
             }
+            if (const std::string problem = telemetry_->gpu_problem(); !problem.empty()) sink_->event("telemetry", "GPU: " + problem);
             sink_->seal(*verdict_);
         } catch (const Error& error) {
             sink_->abort(error.what());
@@ -280,17 +284,29 @@ class SessionRun {
         const std::string type = message.at("type").get<std::string>();
         if (type == "round") {
             const auto windows = message.at("windows").get<std::vector<Window>>();
-            sink_->round(windows);
+            note_reading(replicate, {replicate.index, windows.at(0).super_round, windows.at(0).round});
+            sink_->round(windows, new_readings_);
+            new_readings_.clear();
             session_.windows.insert(session_.windows.end(), windows.begin(), windows.end());
             if (progress_) progress_({session_.plan, session_.windows, last_look_ ? &*last_look_ : nullptr});
             return true;
         }
-        if (type == "ready") check_ready(message, replicate);
+        if (type == "ready") {
+            check_ready(message, replicate);
+            new_readings_.clear();
+            note_reading(replicate, {replicate.index});
+        }
         if (type == "done") {
             replicate.state_digest = message.at("state_digest").get<std::array<std::string, 3>>();
             replicate.distinct_tokens = message.at("distinct_tokens").get<int>();
         }
         return false;
+    }
+
+    // The worker waits meanwhile, so no arm is being timed.
+    void note_reading(const Replicate& replicate, const telemetry::ReadingPlace& place) {
+        new_readings_.push_back(telemetry_.value().read(replicate.worker_pid, place));
+        session_.readings.push_back(new_readings_.back());
     }
 
     // What was inspected must be what is measured: the engine's settings and memory in this process against those in the first one.
@@ -335,6 +351,7 @@ class SessionRun {
         for (const Finding& finding : copies_.changed()) evidence.failed_guards.push_back(finding);
         check_environment(evidence);
         compare_outputs(session_, evidence);
+        add_telemetry(evidence, session_.plan, session_.windows, session_.readings, is_gpu(session_.device));
         evidence.seconds_per_replicate = seconds_ / static_cast<double>(session_.replicates.size());
         Assessment assessment = assess(session_.plan, session_.windows, evidence);
         std::string text = std::to_string(session_.replicates.size()) + " replicates: " + std::string(name_of(assessment.verdict.kind));
@@ -364,7 +381,9 @@ class SessionRun {
     ProgressFunction progress_;
     ArmCopies copies_;
     Session session_;
-    Evidence known_;  // beside times and outputs
+    Evidence known_;  // beside times, outputs and telemetry
+    std::optional<telemetry::Telemetry> telemetry_;
+    std::vector<Reading> new_readings_;  // not stored yet
     ReplicateCost cost_;
     std::optional<Verdict> last_look_;
     std::optional<Verdict> verdict_;

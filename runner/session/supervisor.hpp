@@ -54,7 +54,8 @@ class SessionSink {
     virtual ~SessionSink() = default;
     virtual void begin(const Session& session) = 0;
     virtual void begin_replicate(const Replicate& replicate) = 0;
-    virtual void round(const std::vector<Window>& windows) = 0;  // the three windows of one round
+    // The three windows of one round, and the readings taken since the round before.
+    virtual void round(const std::vector<Window>& windows, const std::vector<Reading>& readings) = 0;
     virtual void finish_replicate(const Replicate& replicate) = 0;
     virtual void event(const std::string& kind, const std::string& detail) = 0;
     virtual void seal(const Verdict& verdict) = 0;

@@ -1,7 +1,7 @@
 // Messages to the supervisor, one JSON object a line, by "type":
 //   phase      {what, arm?}                     before every call into an engine that may not come back
 //   inspected  {info, weights_digest, layout_id, borrowed, ms_per_token, device, arms: [{role, engine, effective, known}]}
-//   ready      {borrowed, effective: by arm}    loaded and warmed up
+//   ready      {borrowed, effective: by arm}    loaded and warmed up; answered by "go"
 //   round      {windows: [3]}                   answered by "go" once it is durable
 //   done       {state_digest: [3], distinct_tokens}
 //   checked    see worker_check.cpp, worker_check_reference.cpp, worker_check_operators.cpp
@@ -214,6 +214,7 @@ void run_replicate(const Job& job, Reporter& reporter) {
     Replicator replicator(job, arms, reporter);
     replicator.warm_up();
     reporter.send({{"type", "ready"}, {"borrowed", arms.borrowed()}, {"effective", effective_by_arm(job, arms)}});
+    reporter.wait_for_go();  // telemetry has its quiet beginning here
     int index = 0;
     for (const auto& schedule : job.schedule) replicator.super_round(index++, schedule);
     std::array<std::string, 3> digests;

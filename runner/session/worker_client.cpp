@@ -83,7 +83,9 @@ WorkerEnd run_worker(const Job& job, std::optional<int> lock_fd, std::chrono::se
             end.error_code = message.at("code").get<int>();
         } else {
             said_last = is_last(type);
-            if (on_message(message)) talking = worker.channel().send("go");
+            // A worker that is ready always waits; whether it may go on is decided after a round.
+            const bool go = on_message(message) || type == "ready";
+            if (go) talking = worker.channel().send("go");
         }
     }
     conclude(end, said_last, own_message, worker.wait(std::chrono::seconds(5)));

@@ -19,21 +19,22 @@ forbid() {
 }
 
 forbid engine '(runner|store|reports|tests)/' "engine includes nothing of the others"
-forbid runner/record '(engine|store|reports|tests|runner/(identity|plan|platform|plugin|session|stats|main))/' "records depend on nothing"
-for box in identity plan platform plugin session stats; do
+forbid runner/record '(engine|store|reports|tests|runner/(identity|plan|platform|plugin|session|stats|telemetry|main))/' "records depend on nothing"
+for box in identity plan platform plugin session stats telemetry; do
     forbid runner/$box '(store|reports|tests|runner/main)/|sqlite3\.h' "runner knows no SQL and prints no report"
     case $box in plugin | identity) ;; *) forbid runner/$box 'engine/' "only plugin and identity read engine/abi.h" ;; esac
 done
 for box in plugin identity; do forbid runner/$box 'engine/([^a]|a[^b])' "engine/abi.h is the engine's only face"; done
-forbid runner/plan 'runner/(identity|platform|plugin|session|stats)/' "a plan is a pure function of a request"
-forbid runner/platform 'runner/(identity|plan|plugin|session|stats)/' "the operating system's interface knows no box above it"
-forbid runner/plugin 'runner/(identity|plan|session|stats)/' "loading an engine needs the platform and records only"
-forbid runner/identity 'runner/(plan|plugin|session|stats)/' "identity is read from files, without loading an engine"
-forbid runner/stats 'runner/(identity|plan|platform|plugin|session)/' "the statistics are pure functions of records"
-forbid store '(engine|reports|tests|runner/(identity|plan|platform|plugin|session|stats|main))/' "store knows records, not engines"
-forbid reports '(engine|store|tests|runner/(identity|plan|platform|plugin|session|main))/|sqlite3\.h|fstream' "reports are pure functions from records to text"
+forbid runner/plan 'runner/(identity|platform|plugin|session|stats|telemetry)/' "a plan is a pure function of a request"
+forbid runner/platform 'runner/(identity|plan|plugin|session|stats|telemetry)/' "the operating system's interface knows no box above it"
+forbid runner/plugin 'runner/(identity|plan|session|stats|telemetry)/' "loading an engine needs the platform and records only"
+forbid runner/identity 'runner/(plan|plugin|session|stats|telemetry)/' "identity is read from files, without loading an engine"
+forbid runner/telemetry 'runner/(identity|plan|plugin|session|stats)/' "telemetry reads the platform's counters, and judges nothing"
+forbid runner/stats 'runner/(identity|plan|platform|plugin|session|telemetry)/' "the statistics are pure functions of records"
+forbid store '(engine|reports|tests|runner/(identity|plan|platform|plugin|session|stats|telemetry|main))/' "store knows records, not engines"
+forbid reports '(engine|store|tests|runner/(identity|plan|platform|plugin|session|telemetry|main))/|sqlite3\.h|fstream' "reports are pure functions from records to text"
 for folder in engine reports runner; do forbid $folder 'sqlite3\.h' "store is the only user of sqlite3.h"; done
-for folder in runner/identity runner/plan runner/plugin runner/session runner/stats runner/main store reports; do
+for folder in runner/identity runner/plan runner/plugin runner/session runner/stats runner/telemetry runner/main store reports; do
     forbid $folder 'dlfcn\.h|link\.h' "loading libraries stays behind runner/platform"
 done
 

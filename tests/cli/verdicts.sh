@@ -7,6 +7,9 @@
 expect_verdict 1 "$AB" run --base "$TOYS/libtoy.so" --candidate "$TOYS/libtoy_slow.so" --model $MODEL $STEADY
 says "SLOWER"
 says "TOY_EXTRA_PERCENT"
+# The machine was read between the rounds; what it does not tell is not taken for good.
+says "Telemetry (read between the rounds, after 288 rounds)"
+says "CPU           others "
 
 # The same pair the other way round.
 # shellcheck disable=SC2086

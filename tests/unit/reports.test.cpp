@@ -100,6 +100,32 @@ const Place flag_place{PlaceKind::flag, "optimisation", "-O2", "-O3", {}};
 
 }  // namespace
 
+TEST_CASE("session_text, session_json: telemetry of a GPU, and what was not checked") {
+    Session session = fixture::session();
+    session.device = "cuda: Example GPU, UUID 00000000000000000000000000000000, driver API 13.0";
+    CHECK_THAT(session_text(session, {"db", RoundDetail::super_rounds}), Catch::Contains("GPU           not checked\n"));
+    CHECK(session_json(session, "db").at("telemetry").at("gpu").at("sm_mhz").is_null());
+    for (Reading& reading : session.readings) {
+        reading.sources["gpu"] = {{"sm_mhz", reading.round == 3 ? 1935.0 : 1980.0},
+                                  {"memory_mhz", 2619.0},
+                                  {"throttle_reasons", 4.0},
+                                  {"temperature_c", 51.0},
+                                  {"power_w", 312.4},
+                                  {"ecc_uncorrected", 0.0}};
+    }
+    const std::string text = session_text(session, {"db", RoundDetail::super_rounds});
+    for (const char* part :
+         {"SM clock 1935 to 1980 MHz", "memory clock 2619 MHz", "throttled after 72 rounds", "51 C", "312 W", "other processes not"}) {
+        CHECK_THAT(text, Catch::Contains(part));
+    }
+    const nlohmann::json gpu = session_json(session, "db").at("telemetry").at("gpu");
+    CHECK(gpu.at("sm_mhz") == nlohmann::json({1935.0, 1980.0}));
+    CHECK(gpu.at("throttled_rounds") == 72);
+    CHECK(gpu.at("ecc_corrected").is_null());
+    session.readings.clear();
+    CHECK_THAT(session_text(session, {"db", RoundDetail::super_rounds}), Catch::Contains("Telemetry: not checked.\n"));
+}
+
 TEST_CASE("svg: a sealed session, one without a verdict, and one with nothing measured") {
     Session session = fixture::session();
     session.workload.model_name = "a<b>&\"c\x01";

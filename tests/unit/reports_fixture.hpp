@@ -47,6 +47,25 @@ inline std::vector<Window> windows_of(const Plan& plan) {
     return windows;
 }
 
+// Readings of a quiet machine that tells no frequencies, after every round.
+inline std::vector<Reading> readings_of(const Plan& plan) {
+    std::vector<Reading> readings;
+    double at = 0.0;
+    for (int replicate = 0; replicate < plan.replicates; ++replicate) {
+        readings.push_back({replicate, -1, -1, static_cast<std::int64_t>(at * 1e9), {}});
+        for (int i = -1; i < 6 * plan.super_rounds; ++i, at += 0.25) {
+            Reading& reading = i < 0 ? readings.back() : readings.emplace_back();
+            reading.replicate = replicate;
+            reading.super_round = i < 0 ? -1 : i / 6;
+            reading.round = i < 0 ? -1 : i % 6;
+            reading.at_ns = static_cast<std::int64_t>(at * 1e9);
+            reading.sources["cpu"] = {{"busy_s", 8.03 * at}, {"steal_s", 0.004 * at}, {"worker_s", 8.0 * at}, {"own_s", 0.01 * at}};
+            reading.sources["pressure"] = {{"some_s", 0.003 * at}};
+        }
+    }
+    return readings;
+}
+
 inline Workload workload() {
     Workload w;
     w.sha256 = hash('6');
@@ -108,6 +127,7 @@ inline Session session() {
         s.replicates.push_back(replicate);
     }
     s.windows = windows_of(s.plan);
+    s.readings = readings_of(s.plan);
     Evidence evidence;
     evidence.outputs_equal = true;
     evidence.outputs_vacuous = false;
@@ -125,6 +145,7 @@ inline Session unfinished(SessionState state, std::size_t windows) {
     s.seal_sha256.clear();
     s.verdict.reset();
     s.windows.resize(windows);
+    s.readings.clear();
     s.replicates.resize(2);
     s.replicates[1].status = state == SessionState::aborted ? "crashed" : "running";
     s.replicates[1].detail = state == SessionState::aborted ? "signal 11 while the candidate decoded" : "";

@@ -109,6 +109,17 @@ Verdict rich_verdict() {
     return verdict;
 }
 
+std::vector<Reading> readings_of(int replicate, int round) {
+    std::vector<Reading> readings;
+    if (round == 0) readings.push_back({replicate, -1, -1, 17, {}});
+    readings.push_back({replicate,
+                        0,
+                        round,
+                        1'000'000'000'000 + round,
+                        {{"cpu", {{"busy_s", 12345.67}, {"steal_s", 0.0}}}, {"gpu", {{"sm_mhz", 1980.0}}}}});
+    return readings;
+}
+
 // Runs the whole life of `session` through the store and keeps the same in `session`.
 void live(Store& store, Session& session) {
     store.begin_session(session);
@@ -117,7 +128,9 @@ void live(Store& store, Session& session) {
         store.begin_replicate(session.uuid, replicate);
         for (int round = 0; round < 2; ++round) {
             const auto windows = round_of(index, round);
-            store.add_round(session.uuid, windows);
+            const auto readings = readings_of(index, round);
+            store.add_round(session.uuid, windows, readings);
+            session.readings.insert(session.readings.end(), readings.begin(), readings.end());
             session.windows.insert(session.windows.end(), windows.begin(), windows.end());
         }
         replicate.status = index == 0 ? "finished" : "crashed";
@@ -160,6 +173,7 @@ TEST_CASE("a session comes back from the store as it went in", "[store]") {
     expected.events = loaded.events;
     expected.ended_at = loaded.ended_at;
     CHECK(dump_json(nlohmann::json(loaded)) == dump_json(nlohmann::json(expected)));
+    CHECK(loaded.readings == expected.readings);
     CHECK(std::isinf(loaded.verdict->estimate.control.lo));
     CHECK(store.verify_seal(expected.uuid.substr(0, 8)));
     CHECK(store.compute_seal(expected.uuid) == expected.seal_sha256);
@@ -252,16 +266,17 @@ TEST_CASE("a seal notices a change that the triggers could not prevent", "[store
     Session session = rich_session();
     Store store(directory.database());
     live(store, session);
-    const std::string change =
-        GENERATE(as<std::string>{}, "DROP TRIGGER round_no_update; UPDATE round SET window_ns = window_ns - 1 WHERE slot = 2",
-                 "DROP TRIGGER round_no_delete; DELETE FROM round WHERE replicate = 1 AND round = 1",
-                 "DROP TRIGGER verdict_no_update; UPDATE verdict SET kind = 'SAME'",
-                 "DROP TRIGGER comparison_no_update; UPDATE comparison SET ratio = ratio * 1.0000001",
-                 "DROP TRIGGER artifact_no_update; UPDATE artifact SET sha256 = replace(sha256, 'a', 'c')",
-                 "DROP TRIGGER output_no_update; UPDATE output SET digest = digest || '0' WHERE id = 1",
-                 "DROP TRIGGER session_only_ends; UPDATE session SET ended_at = '2020-01-01T00:00:00.000Z'",
-                 "DROP TRIGGER session_only_ends; UPDATE session SET plan = replace(plan, '4096', '4097')",
-                 "DROP TRIGGER event_no_update; UPDATE event SET detail = 'bad' WHERE kind = 'rehash'");
+    const std::string change = GENERATE(
+        as<std::string>{}, "DROP TRIGGER round_no_update; UPDATE round SET window_ns = window_ns - 1 WHERE slot = 2",
+        "DROP TRIGGER round_no_delete; DELETE FROM round WHERE replicate = 1 AND round = 1",
+        "DROP TRIGGER telemetry_no_update; UPDATE telemetry SET sources = '{}' WHERE round = 1",
+        "DROP TRIGGER telemetry_no_delete; DELETE FROM telemetry", "DROP TRIGGER verdict_no_update; UPDATE verdict SET kind = 'SAME'",
+        "DROP TRIGGER comparison_no_update; UPDATE comparison SET ratio = ratio * 1.0000001",
+        "DROP TRIGGER artifact_no_update; UPDATE artifact SET sha256 = replace(sha256, 'a', 'c')",
+        "DROP TRIGGER output_no_update; UPDATE output SET digest = digest || '0' WHERE id = 1",
+        "DROP TRIGGER session_only_ends; UPDATE session SET ended_at = '2020-01-01T00:00:00.000Z'",
+        "DROP TRIGGER session_only_ends; UPDATE session SET plan = replace(plan, '4096', '4097')",
+        "DROP TRIGGER event_no_update; UPDATE event SET detail = 'bad' WHERE kind = 'rehash'");
     REQUIRE(store.verify_seal(session.uuid));
     REQUIRE(exec(directory.database(), change) == SQLITE_OK);
     CHECK_FALSE(store.verify_seal(session.uuid));

@@ -109,7 +109,7 @@ struct Attacked {
         replicate.status = "running";
         store.begin_replicate(session.uuid, replicate);
         if (!whole) return session.uuid;
-        store.add_round(session.uuid, windows_of(0));
+        store.add_round(session.uuid, windows_of(0), {{0, 0, 0, 5, {{"cpu", {{"steal_s", 0.25}}}}}});
         replicate.status = "finished";
         store.finish_replicate(session.uuid, replicate);
         return session.uuid;
@@ -131,7 +131,7 @@ TEST_CASE("no table's rows can be changed, removed or replaced", "[store][attack
     Raw raw(attacked.database());
     const std::string before = raw.dump();
     const auto tables = raw.tables();
-    REQUIRE(tables.size() == 13);
+    REQUIRE(tables.size() == 14);
     for (const auto& table : tables) {
         REQUIRE(raw.column("SELECT count(*) FROM " + table).at(0) != "0");  // an empty table would resist everything
         const auto columns = raw.columns_of(table);
@@ -174,6 +174,7 @@ TEST_CASE("an ended session accepts no rows of any kind", "[store][attack]") {
                 ", 7, 1, '[\"base\",\"control\",\"candidate\"]', 'running', '', '[\"\",\"\",\"\"]', 0)",
             "INSERT INTO event VALUES(" + session + ", (SELECT count(*) FROM event WHERE session_id = " + session +
                 "), 'now', 'rehash', 'ok')",
+            "INSERT INTO telemetry VALUES(" + session + ", 0, 0, 1, 6, '{}')",
             "INSERT INTO arm VALUES(" + session + ", 'extra', 1, '[]', '[]', 0)",
             "INSERT INTO registration VALUES(" + session + ", 9, 1, '', '', '', 0)",
             "INSERT INTO comparison(session_id, base_arm, candidate_arm, replicates) VALUES(" + session + ", 'base', 'other', 6)",
@@ -249,6 +250,7 @@ TEST_CASE("a running session can only grow, and end in order", "[store][attack]"
         "INSERT INTO event VALUES(3, 5, 'now', 'gap', '')",
         "INSERT INTO round(session_id, replicate," + std::string(round_values) + "(3, 4, 0, 0, 0, 'base', 0, 1, x'01', 1)",
         "INSERT INTO round(session_id, replicate," + std::string(round_values) + "(3, 0, 0, 0, 0, 'candidate', 0, 1, x'01', 1)",
+        "INSERT INTO telemetry VALUES(3, 4, 0, 0, 1, '{}')",
     };
     for (const auto& attack : attacks) {
         INFO(attack);
@@ -258,6 +260,9 @@ TEST_CASE("a running session can only grow, and end in order", "[store][attack]"
     const std::string round = "INSERT INTO round(session_id, replicate," + std::string(round_values);
     CHECK(raw.exec(round + "(3, 0, 0, 0, 0, 'base', 0, 1, x'01', 1)") == "");
     CHECK(raw.exec(round + "(3, 0, 0, 0, 1, 'base', 0, 1, x'01', 1)") != "");  // an arm decodes once in a round
+    CHECK(raw.exec("INSERT INTO telemetry VALUES(3, 0, -1, -1, 1, '{}')") == "");
+    CHECK(raw.exec("INSERT INTO telemetry VALUES(3, 0, 0, -1, 1, '{}')") != "");  // before all rounds or after one
     CHECK(raw.exec("UPDATE replicate SET status = 'finished' WHERE session_id = 3") == "");
+    CHECK(raw.exec("INSERT INTO telemetry VALUES(3, 0, 0, 0, 2, '{}')") != "");
     CHECK(raw.exec(round + "(3, 0, 0, 1, 0, 'base', 0, 1, x'01', 1)") != "");  // the replicate has ended
 }

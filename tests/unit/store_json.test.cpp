@@ -60,6 +60,9 @@ TEST_CASE("what is not a record is refused with the field's name", "[store][json
     nlohmann::json replicate = Replicate{};
     replicate["load_order"] = {"base", "control"};
     CHECK_THROWS_WITH(replicate.get<Replicate>(), Catch::Contains("load_order: expected an array of 3"));
+    nlohmann::json reading = Reading{};
+    reading["sources"] = {{"cpu", {{"steal_s", "1"}}}};
+    CHECK_THROWS_WITH(reading.get<Reading>(), Catch::Contains("sources: expected a number"));
     nlohmann::json plan = Plan{};
     for (const char* seed : {"", "-1", "18446744073709551616", "1x", " 1"}) {
         plan["seed"] = seed;

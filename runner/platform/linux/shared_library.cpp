@@ -12,7 +12,7 @@ SharedLibrary::SharedLibrary(const std::string& path) : path_(path) {
     if (handle_ == nullptr) {
         const char* why = dlerror();
         throw Error(ExitCode::invalid, "cannot load " + path + ": " + (why != nullptr ? why : "unknown reason") +
-                                           "; build the engine for this machine, or check the libraries it needs with ldd");
+                                           "; build or install it for this machine, or check the libraries it needs with ldd");
     }
 }
 
@@ -22,6 +22,10 @@ void* SharedLibrary::symbol(const char* name) const {
         throw Error(ExitCode::not_comparable, path_ + " does not export " + name + "; it is not an engine (engine/abi.h describes one)");
     }
     return address;
+}
+
+void* SharedLibrary::find(const char* name) const {
+    return dlsym(handle_, name);
 }
 
 std::uintptr_t SharedLibrary::load_address() const {
