@@ -1,6 +1,7 @@
 // The short form of the table in tests/data/simulation: the same rows, fewer sessions, bounds from the binomial distribution.
 #include <catch2/catch.hpp>
 
+#include "runner/stats/ledger.hpp"
 #include "tests/sim/pipeline.hpp"
 
 using namespace kestrel;
