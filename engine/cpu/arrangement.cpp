@@ -58,7 +58,7 @@ void restore(const TensorSpec& tensor, const std::byte* weights, std::uint64_t f
 }  // namespace
 
 const WeightArrangement row_arrangement{
-    .bytes = [](const WeightLayout& layout) { return layout.bytes() + overrun; },
+    .bytes = [](const WeightLayout& layout) { return layout.bytes(); },
     .id = [](const WeightLayout& layout) { return "cpu-rows1-" + layout.id(); },
     .put = nullptr,
     .get = nullptr,

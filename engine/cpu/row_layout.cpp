@@ -22,8 +22,7 @@ unsigned byte_at(const std::byte* from) {
     return std::to_integer<unsigned>(*from);
 }
 
-// ---- nibbles. A block's element e is in byte e % 16 of ggml's sixteen, in the upper half if e >= 16; column c of a line is in byte
-// 4 (c % 16) + c / 16 % 4, in the upper half if c >= 64.
+// ---- nibbles. A block's element e is in byte e % 16 of ggml's sixteen, in the upper half if e >= 16.
 
 struct Nibble {
     std::size_t byte;
@@ -33,7 +32,7 @@ constexpr Nibble in_block(std::size_t element) {
     return {element % 16, element < 16 ? 0U : 4U};
 }
 constexpr Nibble in_line(std::size_t column) {
-    return {4 * (column % 16) + column / 16 % 4, column < 64 ? 0U : 4U};
+    return {4 * (column % 16) + column / 32, column / 16 % 2 == 0 ? 0U : 4U};
 }
 
 void move_nibble(const std::byte* from, Nibble at, std::byte* to, Nibble place) {

@@ -4,10 +4,10 @@
 //   q4_1  f16 d of each block | f16 m of each | nibbles
 //   q8_0  f16 d of each block | signed bytes in the order of columns
 //   q6_k  f16 d of each block | 16 scales of each | 192 bytes of codes for each 256 columns
-// Nibbles: 64 bytes hold 128 columns; byte 4 j + b has column 16 b + j in its low four bits and 64 + 16 b + j in its high ones, j < 16,
-// b < 4. Blocks beyond the last whole 128 columns have their 16 bytes as ggml has them.
-// Codes: three lines of 16 little-endian words of 32 bits; bits 2 + 6 c to 7 + 6 c of word j of line l are column 16 (5 l + c) + j, c < 5;
-// bits 0 and 1 are bits 2 l and 2 l + 1 of column 240 + j.
+// Nibbles: a line of 16 little-endian words of 32 bits holds 128 columns; bits 4 k to 4 k + 3 of word j are column 16 k + j, k < 8. Blocks
+// beyond the last whole 128 columns have their 16 bytes as ggml has them.
+// Codes: three such lines; bits 2 + 6 c to 7 + 6 c of word j of line l are column 16 (5 l + c) + j, c < 5; bits 0 and 1 are bits 2 l and
+// 2 l + 1 of column 240 + j.
 // The other types' rows are as in a file.
 #pragma once
 
@@ -17,13 +17,11 @@
 
 namespace kestrel::cpu {
 
-// A matrix as kernels read it: rows as arrange_row leaves them, one after the other. A view; the bytes belong to somebody else. Kernels
-// read up to `overrun` bytes behind the last row, whose values do not matter.
+// A matrix as kernels read it: rows as arrange_row leaves them, one after the other. A view; the bytes belong to somebody else.
 struct ArrangedMatrix {
     const std::byte* data = nullptr;
     TensorType type = TensorType::f32;
 };
-inline constexpr std::size_t overrun = 64;
 
 // From a row of `cols` columns as tensor_type.hpp says; `row` takes as many bytes and does not overlap it.
 void arrange_row(TensorType type, std::size_t cols, const std::byte* stored, std::byte* row);
