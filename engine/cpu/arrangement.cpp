@@ -11,6 +11,8 @@
 namespace kestrel::cpu {
 namespace {
 
+static_assert(overrun <= memory_alignment);
+
 bool is_quantised(TensorType type) {
     return info_of(type).block_elements > 1;
 }
@@ -58,7 +60,7 @@ void restore(const TensorSpec& tensor, const std::byte* weights, std::uint64_t f
 }  // namespace
 
 const WeightArrangement row_arrangement{
-    .bytes = [](const WeightLayout& layout) { return layout.bytes(); },
+    .bytes = [](const WeightLayout& layout) { return layout.bytes() + memory_alignment; },
     .id = [](const WeightLayout& layout) { return "cpu-rows1-" + layout.id(); },
     .put = nullptr,
     .get = nullptr,

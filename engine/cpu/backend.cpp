@@ -81,7 +81,7 @@ void run_f32_gemv_pair(const GemvPairCall& call) {
 
 void run_q_gemv(const QuantisedGemvCall& call) {
     const std::size_t row_bytes = bytes_of(info_of(call.a.type), call.cols);
-    std::vector<std::byte> arranged(call.rows * row_bytes);
+    std::vector<std::byte> arranged(call.rows * row_bytes + overrun);
     for (std::size_t r = 0; r < call.rows; ++r) {
         arrange_row(call.a.type, call.cols, call.a.data + r * row_bytes, arranged.data() + r * row_bytes);
     }

@@ -17,11 +17,13 @@
 
 namespace kestrel::cpu {
 
-// A matrix as kernels read it: rows as arrange_row leaves them, one after the other. A view; the bytes belong to somebody else.
+// A matrix as kernels read it: rows as arrange_row leaves them, one after the other. A view; the bytes belong to somebody else. Kernels
+// read up to `overrun` bytes behind the last row, whatever they are.
 struct ArrangedMatrix {
     const std::byte* data = nullptr;
     TensorType type = TensorType::f32;
 };
+inline constexpr std::size_t overrun = 3;
 
 // From a row of `cols` columns as tensor_type.hpp says; `row` takes as many bytes and does not overlap it.
 void arrange_row(TensorType type, std::size_t cols, const std::byte* stored, std::byte* row);

@@ -61,7 +61,7 @@ struct Matrix {
         }
         dequantise(type, bytes.data() + offset, values);
         const std::size_t row_bytes = bytes_of(info, cols);
-        rows_held.resize(bytes.size());
+        rows_held.resize(bytes.size() + overrun);
         for (std::size_t at = offset; at < bytes.size(); at += row_bytes) arrange_row(type, cols, &bytes[at], &rows_held[at]);
         arranged = {rows_held.data() + offset, type};
     }

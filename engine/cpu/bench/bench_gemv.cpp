@@ -146,7 +146,7 @@ struct Streamed {
 Streamed matrices_of(TensorType type, const Options& options, std::byte* memory, std::size_t capacity) {
     const std::uint64_t each = bytes_of(info_of(type), options.rows * options.cols);
     const std::uint64_t stride = (each + cache_line - 1) / cache_line * cache_line;
-    const std::uint64_t count = capacity / stride;
+    const std::uint64_t count = (capacity - overrun) / stride;
     Streamed streamed;
     streamed.each = each;
     std::mt19937 random(1);
