@@ -1,122 +1,103 @@
 #include "engine/cpu/row_layout.hpp"
 
 #include <array>
+#include <cstdint>
 #include <cstring>
 
 namespace kestrel::cpu {
 namespace {
 
-constexpr std::size_t block = 32;          // columns, of all types but q6_k
-constexpr std::size_t line_columns = 128;  // whose nibbles fill a line of 64 bytes
-constexpr std::size_t line_blocks = line_columns / block;
-constexpr std::size_t line_bytes = 64;
-constexpr std::size_t nibble_bytes = 16;  // of a block
 constexpr std::size_t half_bytes = 2;
+constexpr std::size_t lanes = 16;  // words of a line
 
-constexpr std::size_t k_block = 256;
-constexpr std::size_t k_scales = 16;
-constexpr std::size_t code_bytes = 192;
-constexpr std::size_t codes_per_word = 5;
+// ---- nibbles. ggml's byte j of a block has elements j and j + 16, so the word j of a line is byte j of each of its four blocks.
 
-unsigned byte_at(const std::byte* from) {
-    return std::to_integer<unsigned>(*from);
-}
+constexpr std::size_t line_blocks = 4;
+constexpr std::size_t nibble_bytes = 16;  // of a block
 
-// ---- nibbles. A block's element e is in byte e % 16 of ggml's sixteen, in the upper half if e >= 16.
-
-struct Nibble {
-    std::size_t byte;
-    unsigned shift;
-};
-constexpr Nibble in_block(std::size_t element) {
-    return {element % 16, element < 16 ? 0U : 4U};
-}
-constexpr Nibble in_line(std::size_t column) {
-    return {4 * (column % 16) + column / 32, column / 16 % 2 == 0 ? 0U : 4U};
-}
-
-void move_nibble(const std::byte* from, Nibble at, std::byte* to, Nibble place) {
-    to[place.byte] |= static_cast<std::byte>(((byte_at(from + at.byte) >> at.shift) & 0xFU) << place.shift);
-}
-
-// `headers` f16 numbers before the nibbles of each block.
+// `headers` f16 numbers come before the nibbles of each block.
 void arrange_nibbles(std::size_t blocks, std::size_t headers, const std::byte* stored, std::byte* row) {
     const std::size_t stored_bytes = headers * half_bytes + nibble_bytes;
-    const std::byte* nibbles = stored + headers * half_bytes;
     std::byte* packed = row + blocks * headers * half_bytes;
     const std::size_t lined = blocks / line_blocks * line_blocks;
-    std::memset(packed, 0, blocks * nibble_bytes);
-    for (std::size_t i = 0; i < blocks; ++i) {
+    for (std::size_t i = 0; i < blocks; ++i, stored += stored_bytes) {
         for (std::size_t h = 0; h < headers; ++h) {
-            std::memcpy(row + (h * blocks + i) * half_bytes, stored + i * stored_bytes + h * half_bytes, half_bytes);
+            std::memcpy(row + (h * blocks + i) * half_bytes, stored + h * half_bytes, half_bytes);
         }
-        const std::byte* from = nibbles + i * stored_bytes;
-        if (i >= lined) {
-            std::memcpy(packed + i * nibble_bytes, from, nibble_bytes);
-            continue;
+        const std::byte* nibbles = stored + headers * half_bytes;
+        if (i < lined) {
+            std::byte* line = packed + i / line_blocks * line_blocks * nibble_bytes + i % line_blocks;
+            for (std::size_t j = 0; j < nibble_bytes; ++j) line[line_blocks * j] = nibbles[j];
+        } else {
+            std::memcpy(packed + i * nibble_bytes, nibbles, nibble_bytes);
         }
-        std::byte* line = packed + i / line_blocks * line_bytes;
-        for (std::size_t e = 0; e < block; ++e) move_nibble(from, in_block(e), line, in_line(i % line_blocks * block + e));
     }
 }
 
 void restore_nibbles(std::size_t blocks, std::size_t headers, const std::byte* row, std::size_t i, std::byte* stored) {
     for (std::size_t h = 0; h < headers; ++h) std::memcpy(stored + h * half_bytes, row + (h * blocks + i) * half_bytes, half_bytes);
-    std::byte* to = stored + headers * half_bytes;
+    std::byte* nibbles = stored + headers * half_bytes;
     const std::byte* packed = row + blocks * headers * half_bytes;
-    if (i >= blocks / line_blocks * line_blocks) {
-        std::memcpy(to, packed + i * nibble_bytes, nibble_bytes);
-        return;
+    if (i < blocks / line_blocks * line_blocks) {
+        const std::byte* line = packed + i / line_blocks * line_blocks * nibble_bytes + i % line_blocks;
+        for (std::size_t j = 0; j < nibble_bytes; ++j) nibbles[j] = line[line_blocks * j];
+    } else {
+        std::memcpy(nibbles, packed + i * nibble_bytes, nibble_bytes);
     }
-    std::memset(to, 0, nibble_bytes);
-    const std::byte* line = packed + i / line_blocks * line_bytes;
-    for (std::size_t e = 0; e < block; ++e) move_nibble(line, in_line(i % line_blocks * block + e), to, in_block(e));
 }
 
 // ---- q8_0
 
+constexpr std::size_t number_bytes = 32;  // of a block
+
 void arrange_bytes(std::size_t blocks, const std::byte* stored, std::byte* row) {
-    constexpr std::size_t stored_bytes = half_bytes + block;
-    for (std::size_t i = 0; i < blocks; ++i) {
-        std::memcpy(row + i * half_bytes, stored + i * stored_bytes, half_bytes);
-        std::memcpy(row + blocks * half_bytes + i * block, stored + i * stored_bytes + half_bytes, block);
+    for (std::size_t i = 0; i < blocks; ++i, stored += half_bytes + number_bytes) {
+        std::memcpy(row + i * half_bytes, stored, half_bytes);
+        std::memcpy(row + blocks * half_bytes + i * number_bytes, stored + half_bytes, number_bytes);
     }
 }
 
 void restore_bytes(std::size_t blocks, const std::byte* row, std::size_t i, std::byte* stored) {
     std::memcpy(stored, row + i * half_bytes, half_bytes);
-    std::memcpy(stored + half_bytes, row + blocks * half_bytes + i * block, block);
+    std::memcpy(stored + half_bytes, row + blocks * half_bytes + i * number_bytes, number_bytes);
 }
 
-// ---- q6_k. Where ggml has a code: see `sixes` of tensor_type.cpp.
+// ---- q6_k
 
-struct Six {
-    std::size_t low_byte, high_byte;
-    unsigned low_shift, high_shift;
-};
-constexpr Six in_k_block(std::size_t column) {
-    const std::size_t half = column / 128, run = column % 128 / 32, j = column % 32;
-    return {64 * half + 32 * (run % 2) + j, 128 + 32 * half + j, static_cast<unsigned>(4 * (run / 2)), static_cast<unsigned>(2 * run)};
-}
+constexpr std::size_t groups = 16;  // of sixteen columns in a block, and their scales
+constexpr std::size_t code_bytes = 192;
+constexpr std::size_t codes_per_word = 5;
+constexpr std::size_t lines = 3;
+constexpr std::size_t last_group = lines * codes_per_word;  // in the lowest bits of all three
+using Words = std::array<std::uint32_t, lines * lanes>;
 
-constexpr std::size_t last_codes = 3 * codes_per_word;  // of three lines' whole codes; the sixteenth is in their lowest bits
-using Words = std::array<std::uint32_t, code_bytes / sizeof(std::uint32_t)>;
+using Numbers = std::array<std::uint8_t, groups * lanes>;  // in the order of columns
+using Packed = std::array<std::uint8_t, code_bytes>;       // as ggml has them: see `sixes` of tensor_type.cpp
 
-unsigned code_shift(std::size_t group) {
-    return static_cast<unsigned>(2 + 6 * (group % codes_per_word));
-}
-
+// Copies first, so that the compiler knows that nothing overlaps.
 void arrange_codes(const std::byte* stored, std::byte* codes) {
-    Words words{};
-    for (std::size_t c = 0; c < k_block; ++c) {
-        const Six at = in_k_block(c);
-        const std::uint32_t low = (byte_at(stored + at.low_byte) >> at.low_shift) & 0xFU;
-        const std::uint32_t code = low | ((byte_at(stored + at.high_byte) >> at.high_shift) & 3U) << 4U;
-        const std::size_t group = c / 16, j = c % 16;
-        if (group < last_codes) {
-            words[16 * (group / codes_per_word) + j] |= code << code_shift(group);
-        } else {
-            for (unsigned l = 0; l < 3; ++l) words[16 * l + j] |= (code >> (2 * l)) & 3U;
+    Packed packed;
+    Numbers n;
+    Words words;
+    std::memcpy(packed.data(), stored, code_bytes);
+    for (std::size_t half = 0; half < 2; ++half) {
+        const std::uint8_t* low = packed.data() + 64 * half;
+        const std::uint8_t* high = packed.data() + 128 + 32 * half;
+        std::uint8_t* out = n.data() + 128 * half;
+        for (std::size_t j = 0; j < 32; ++j) {
+            out[j] = static_cast<std::uint8_t>((low[j] & 15) | (high[j] & 3) << 4);
+            out[32 + j] = static_cast<std::uint8_t>((low[32 + j] & 15) | (high[j] & 12) << 2);
+            out[64 + j] = static_cast<std::uint8_t>(low[j] >> 4 | (high[j] & 48));
+            out[96 + j] = static_cast<std::uint8_t>(low[32 + j] >> 4 | (high[j] & 192) >> 2);
+        }
+    }
+    for (std::size_t l = 0; l < lines; ++l) {
+        const std::uint8_t* from = n.data() + l * codes_per_word * lanes;
+        const std::uint8_t* last = n.data() + last_group * lanes;
+        for (std::size_t j = 0; j < lanes; ++j) {
+            std::uint32_t word = last[j] >> (2 * l) & 3U;
+            for (std::size_t c = 0; c < codes_per_word; ++c) word |= static_cast<std::uint32_t>(from[c * lanes + j]) << (2 + 6 * c);
+            words[l * lanes + j] = word;
         }
     }
     std::memcpy(codes, words.data(), code_bytes);
@@ -124,30 +105,45 @@ void arrange_codes(const std::byte* stored, std::byte* codes) {
 
 void restore_codes(const std::byte* codes, std::byte* stored) {
     Words words;
+    Numbers n;
+    Packed packed;
     std::memcpy(words.data(), codes, code_bytes);
-    std::memset(stored, 0, code_bytes);
-    for (std::size_t c = 0; c < k_block; ++c) {
-        const std::size_t group = c / 16, j = c % 16;
-        const unsigned code = group < last_codes ? (words[16 * (group / codes_per_word) + j] >> code_shift(group)) & 0x3FU
-                                                 : (words[j] & 3U) | (words[16 + j] & 3U) << 2U | (words[32 + j] & 3U) << 4U;
-        const Six at = in_k_block(c);
-        stored[at.low_byte] |= static_cast<std::byte>((code & 0xFU) << at.low_shift);
-        stored[at.high_byte] |= static_cast<std::byte>((code >> 4U) << at.high_shift);
+    for (std::size_t l = 0; l < lines; ++l) {
+        std::uint8_t* to = n.data() + l * codes_per_word * lanes;
+        for (std::size_t c = 0; c < codes_per_word; ++c) {
+            for (std::size_t j = 0; j < lanes; ++j)
+                to[c * lanes + j] = static_cast<std::uint8_t>(words[l * lanes + j] >> (2 + 6 * c) & 63U);
+        }
     }
+    for (std::size_t j = 0; j < lanes; ++j) {
+        n[last_group * lanes + j] =
+            static_cast<std::uint8_t>((words[j] & 3U) | (words[lanes + j] & 3U) << 2U | (words[2 * lanes + j] & 3U) << 4U);
+    }
+    for (std::size_t half = 0; half < 2; ++half) {
+        const std::uint8_t* in = n.data() + 128 * half;
+        std::uint8_t* low = packed.data() + 64 * half;
+        std::uint8_t* high = packed.data() + 128 + 32 * half;
+        for (std::size_t j = 0; j < 32; ++j) {
+            low[j] = static_cast<std::uint8_t>((in[j] & 15) | (in[64 + j] & 15) << 4);
+            low[32 + j] = static_cast<std::uint8_t>((in[32 + j] & 15) | (in[96 + j] & 15) << 4);
+            high[j] = static_cast<std::uint8_t>(in[j] >> 4 | (in[32 + j] & 48) >> 2 | (in[64 + j] & 48) | (in[96 + j] & 48) << 2);
+        }
+    }
+    std::memcpy(stored, packed.data(), code_bytes);
 }
 
 void arrange_k(std::size_t blocks, const std::byte* stored, std::byte* row) {
-    for (std::size_t i = 0; i < blocks; ++i, stored += code_bytes + k_scales + half_bytes) {
-        std::memcpy(row + i * half_bytes, stored + code_bytes + k_scales, half_bytes);
-        std::memcpy(row + blocks * half_bytes + i * k_scales, stored + code_bytes, k_scales);
-        arrange_codes(stored, row + blocks * (half_bytes + k_scales) + i * code_bytes);
+    for (std::size_t i = 0; i < blocks; ++i, stored += code_bytes + groups + half_bytes) {
+        std::memcpy(row + i * half_bytes, stored + code_bytes + groups, half_bytes);
+        std::memcpy(row + blocks * half_bytes + i * groups, stored + code_bytes, groups);
+        arrange_codes(stored, row + blocks * (half_bytes + groups) + i * code_bytes);
     }
 }
 
 void restore_k(std::size_t blocks, const std::byte* row, std::size_t i, std::byte* stored) {
-    restore_codes(row + blocks * (half_bytes + k_scales) + i * code_bytes, stored);
-    std::memcpy(stored + code_bytes, row + blocks * half_bytes + i * k_scales, k_scales);
-    std::memcpy(stored + code_bytes + k_scales, row + i * half_bytes, half_bytes);
+    restore_codes(row + blocks * (half_bytes + groups) + i * code_bytes, stored);
+    std::memcpy(stored + code_bytes, row + blocks * half_bytes + i * groups, groups);
+    std::memcpy(stored + code_bytes + groups, row + i * half_bytes, half_bytes);
 }
 
 }  // namespace
