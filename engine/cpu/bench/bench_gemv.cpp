@@ -1,7 +1,7 @@
 // How near the matrix-vector kernels come to the speed of memory. Prints the bandwidth of reading alone, then for each type and number of
-// threads the bytes of weights per second, their share of that bandwidth, and the time per row. A product goes through matrices that
-// together are larger than a cache. Each figure is a median over matrices and passes, and reading and products take turns: other work on
-// the machine interrupts few of them, and slows both down alike.
+// threads the bytes of weights per second, their share of that bandwidth, and the time per row. Matrices are as the engine holds them: rows
+// arranged, in large pages. A product goes through several that together are larger than a cache. Each figure is a median over matrices and
+// passes, and reading and products take turns: other work on the machine interrupts few of them, and slows both down alike.
 #include <sys/mman.h>
 
 #include <CLI/CLI.hpp>
