@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,30 +12,35 @@
 namespace kestrel::cpu {
 namespace {
 
-static_assert(overrun <= memory_alignment);
+constexpr std::size_t room_behind = memory_alignment;
+static_assert(overrun <= room_behind);
 
 bool is_quantised(TensorType type) {
     return info_of(type).block_elements > 1;
 }
 
-void arrange_rows(TensorType type, std::size_t cols, Range rows, std::byte* tensor) {
-    const std::size_t row_bytes = bytes_of(info_of(type), cols);
-    std::vector<std::byte> stored(row_bytes);
+// Each row passes through `stored`, a row's bytes.
+void arrange_rows(TensorType type, std::size_t cols, Range rows, std::byte* tensor, std::span<std::byte> stored) {
     for (std::size_t r = rows.first; r < rows.last; ++r) {
-        std::byte* row = tensor + r * row_bytes;
-        std::memcpy(stored.data(), row, row_bytes);
+        std::byte* row = tensor + r * stored.size();
+        std::memcpy(stored.data(), row, stored.size());
         arrange_row(type, cols, stored.data(), row);
     }
 }
 
 void arrange(const WeightLayout& layout, std::uint32_t threads, std::byte* weights) {
+    std::memset(weights + layout.bytes(), 0, room_behind);
     ThreadPool pool(threads);
+    std::vector<std::byte> scratch;
     for (const TensorSpec& tensor : layout.tensors()) {
         if (!is_quantised(tensor.type)) continue;
         const std::size_t cols = tensor.shape.back();
         const std::size_t rows = tensor.elements() / cols;
+        const std::size_t row_bytes = bytes_of(info_of(tensor.type), cols);
+        scratch.resize(pool.threads() * row_bytes);
         pool.run([&](std::size_t part, std::size_t parts) {
-            arrange_rows(tensor.type, cols, share_of(rows, 1, part, parts), weights + tensor.offset);
+            arrange_rows(tensor.type, cols, share_of(rows, 1, part, parts), weights + tensor.offset,
+                         std::span(scratch).subspan(part * row_bytes, row_bytes));
         });
     }
 }
@@ -60,7 +66,7 @@ void restore(const TensorSpec& tensor, const std::byte* weights, std::uint64_t f
 }  // namespace
 
 const WeightArrangement row_arrangement{
-    .bytes = [](const WeightLayout& layout) { return layout.bytes() + memory_alignment; },
+    .bytes = [](const WeightLayout& layout) { return layout.bytes() + room_behind; },
     .id = [](const WeightLayout& layout) { return "cpu-rows1-" + layout.id(); },
     .put = nullptr,
     .get = nullptr,
