@@ -62,14 +62,18 @@ struct Opening {
     SwitchValues switches;  // index into values, per switch
 };
 
-// How a backend holds weights, where that is not a host block as WeightLayout says.
+// How a backend holds weights, where that is not a host block as WeightLayout says. Either in memory of its own, with put and get, or in
+// host memory in which a block is rearranged where it lies, so that a model is never there twice, with arrange and restore.
 struct WeightArrangement {
     std::uint64_t (*bytes)(const WeightLayout& layout);
     // Equal only for blocks that are interchangeable; at most 63 characters.
     std::string (*id)(const WeightLayout& layout);
     // From a filled host block of layout.bytes(), and back to the same values.
-    void (*put)(const WeightLayout& layout, const std::byte* host, std::byte* weights);
-    void (*get)(const WeightLayout& layout, const std::byte* weights, std::byte* host);
+    void (*put)(const WeightLayout& layout, const std::byte* host, std::byte* weights) = nullptr;
+    void (*get)(const WeightLayout& layout, const std::byte* weights, std::byte* host) = nullptr;
+    // From a block as WeightLayout says, in place; and the stored bytes of a tensor's elements, as it was before.
+    void (*arrange)(const WeightLayout& layout, std::uint32_t threads, std::byte* weights) = nullptr;
+    ReadStored restore = nullptr;
 };
 
 struct BackendLibrary {

@@ -33,7 +33,11 @@ MemoryBlock host_block(const WeightLayout& layout, const ModelSource& source) {
 // Into the backend's memory.
 void load_weights(const ModelSource& source, const WeightLayout& layout, std::uint32_t threads, std::byte* weights) {
     const WeightArrangement* own = backend_library().arrangement;
-    if (own == nullptr) return source.load(layout, threads, weights);
+    if (own == nullptr || own->arrange != nullptr) {
+        source.load(layout, threads, weights);
+        if (own != nullptr) own->arrange(layout, threads, weights);
+        return;
+    }
     const MemoryBlock host = host_block(layout, source);
     source.load(layout, threads, host.data());
     own->put(layout, host.data(), weights);
@@ -114,7 +118,7 @@ std::string digest_borrowed(const kestrel_open_args& args) {
     const WeightLayout layout = layout_for(*source, switches_of(args));
     const std::byte* weights = lent_weights(args, layout);
     const WeightArrangement* own = backend_library().arrangement;
-    if (own == nullptr) return digest_of(layout, weights);
+    if (own == nullptr || own->restore != nullptr) return digest_of(layout, weights, own != nullptr ? own->restore : nullptr);
     const MemoryBlock host = host_block(layout, *source);
     own->get(layout, weights, host.data());
     return digest_of(layout, host.data());

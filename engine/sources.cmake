@@ -29,6 +29,7 @@ set(KESTREL_COMMON_SOURCES
     cpu/thread_pool.cpp) # synthetic weights are made on the host, whatever decodes
 
 set(KESTREL_CPU_SOURCES
+    cpu/arrangement.cpp
     cpu/backend.cpp
     cpu/decoder.cpp
     cpu/decoder_state.cpp
@@ -38,6 +39,7 @@ set(KESTREL_CPU_SOURCES
     cpu/kernels_base.cpp
     cpu/library.cpp
     cpu/ops.cpp
+    cpu/row_layout.cpp
     cpu/workspace.cpp)
 
 set(KESTREL_TRUTH_SOURCES

@@ -142,9 +142,10 @@ void to_block(const TensorSpec& tensor, std::span<const float> canonical, std::b
     }
 }
 
-std::string digest_of(const WeightLayout& layout, const std::byte* block) {
+std::string digest_of(const WeightLayout& layout, const std::byte* block, ReadStored read) {
     TensorDigest digest;
     std::vector<float> values;
+    std::vector<std::byte> restored;
     for (const TensorSpec& tensor : layout.tensors()) {
         const std::byte* stored = block + tensor.offset;
         digest.begin(tensor.name, tensor.shape, tensor.elements());
@@ -159,7 +160,14 @@ std::string digest_of(const WeightLayout& layout, const std::byte* block) {
         constexpr std::uint64_t piece = 65536;
         for (std::uint64_t done = 0; done < tensor.elements(); done += piece) {
             values.resize(std::min(piece, tensor.elements() - done));
-            dequantise(tensor.type, stored + bytes_of(info_of(tensor.type), done), values);
+            const TensorTypeInfo& info = info_of(tensor.type);
+            const std::byte* from = stored + bytes_of(info, done);
+            if (read != nullptr) {
+                restored.resize(bytes_of(info, values.size()));
+                read(tensor, block, done, values.size(), restored.data());
+                from = restored.data();
+            }
+            dequantise(tensor.type, from, values);
             digest.add_values(values);
         }
     }

@@ -96,9 +96,12 @@ class Weights {
     std::vector<std::array<StoredTensor, role_count>> layers_;
 };
 
+// Reads a tensor's elements first to first + count, whole blocks, as tensor_type.hpp says, out of a block that may be arranged otherwise.
+using ReadStored = void (*)(const TensorSpec& tensor, const std::byte* block, std::uint64_t first, std::uint64_t count, std::byte* stored);
+
 // Canonical digest (digest.hpp) of a filled block, tensors in the canonical order, 64 hexadecimal digits: of the values that the block
-// holds, so equal for blocks of other types that hold the same ones.
-[[nodiscard]] std::string digest_of(const WeightLayout& layout, const std::byte* block);
+// holds, so equal for blocks of other types that hold the same ones. `read` null: the block is as WeightLayout says.
+[[nodiscard]] std::string digest_of(const WeightLayout& layout, const std::byte* block, ReadStored read = nullptr);
 
 // Writes an f32 tensor's canonical values to its place.
 void to_block(const TensorSpec& tensor, std::span<const float> canonical, std::byte* block);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/cpu/arrangement.hpp"
 #include "engine/cpu/decoder.hpp"
 #include "engine/cpu/ops.hpp"
 #include "engine/error.hpp"
@@ -81,8 +82,13 @@ void run_f32_gemv_pair(const GemvPairCall& call) {
 }
 
 void run_q_gemv(const QuantisedGemvCall& call) {
+    const std::size_t row_bytes = bytes_of(info_of(call.a.type), call.cols);
+    std::vector<std::byte> arranged(call.rows * row_bytes + overrun);
+    for (std::size_t r = 0; r < call.rows; ++r) {
+        arrange_row(call.a.type, call.cols, call.a.data + r * row_bytes, arranged.data() + r * row_bytes);
+    }
     ThreadPool pool(1);
-    const Projection one[] = {{call.a, call.y, call.rows}};
+    const Projection one[] = {{{arranged.data(), call.a.type}, call.y, call.rows}};
     project(pool, kernels(), one, call.x, call.cols);
 }
 
@@ -144,7 +150,7 @@ constexpr BackendLibrary description{.name = "kestrel_cpu",
                                  .memory_kind = KESTREL_MEMORY_HOST,
                                  .alignment = memory_alignment,
                                  .allocate = MemoryBlock::allocate,
-                                 .arrangement = nullptr,
+                                 .arrangement = &row_arrangement,
                                  .workspace_bytes = workspace_bytes,
                                  .state_element_bytes = sizeof(float),
                                  .open = open,

@@ -45,6 +45,20 @@ Decoder::Decoder(ModelDims dims, const WeightLayout& weight_layout, const std::b
     reset();
 }
 
+ArrangedMatrix Decoder::matrix(std::uint32_t layer, Role role) const {
+    const StoredTensor held = weights_.at(layer, role);
+    return {held.data, held.type};
+}
+
+void Decoder::embed(std::int32_t token, float* hidden) {
+    const ArrangedMatrix embeddings = matrix(0, Role::embed);
+    const TensorTypeInfo& info = info_of(embeddings.type);
+    embedding_row_.resize(bytes_of(info, dims_.hidden));
+    const std::byte* row = embeddings.data + embedding_row_.size() * static_cast<std::size_t>(token);
+    restore_blocks(embeddings.type, dims_.hidden, row, 0, dims_.hidden / info.block_elements, embedding_row_.data());
+    dequantise(embeddings.type, embedding_row_.data(), {hidden, dims_.hidden});
+}
+
 void Decoder::reset() {
     // The caches need no clearing: only positions before position_ are read.
     std::fill(piece(layout_.gdn_state), piece(layout_.key_cache), 0.0F);
@@ -61,9 +75,7 @@ std::int32_t Decoder::decode(std::int32_t token) {
     }
     set_rotation();
     float* hidden = piece(layout_.hidden);
-    const StoredTensor embed = matrix(0, Role::embed);
-    const std::size_t row_bytes = bytes_of(info_of(embed.type), dims_.hidden);
-    dequantise(embed.type, embed.data + row_bytes * static_cast<std::size_t>(token), {hidden, dims_.hidden});
+    embed(token, hidden);
     const auto eps = static_cast<float>(dims_.rms_eps);
     for (std::uint32_t layer = 0; layer < dims_.layers(); ++layer) {
         kernel_.rms_norm(hidden, weight(layer, Role::input_norm), dims_.hidden, eps, piece(layout_.normed));

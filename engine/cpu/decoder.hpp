@@ -23,7 +23,7 @@ struct DecoderOptions {
 
 class Decoder {
   public:
-    // `weights` holds weight_layout.bytes(), `workspace` what WorkspaceLayout(dims, max_positions) says; both 64-byte aligned and
+    // `weights` is as row_arrangement has it, `workspace` what WorkspaceLayout(dims, max_positions) says; both 64-byte aligned and
     // alive as long as the decoder. Starts at position 0. Throws EngineError if the variant cannot take the model's shape.
     Decoder(ModelDims dims, const WeightLayout& weight_layout, const std::byte* weights, float* workspace, const DecoderOptions& options);
 
@@ -56,13 +56,14 @@ class Decoder {
     void attention_layer(std::uint32_t layer);
     void rotate(float* head) const;
     void mlp(std::uint32_t layer);
+    void embed(std::int32_t token, float* hidden);
     void set_rotation();
     [[nodiscard]] SavedHeader header() const;
     template <class Visit>
     void visit_cache(const Visit& visit) const;
     [[nodiscard]] std::span<const float> output(std::size_t offset, std::size_t count) const;
     [[nodiscard]] float* piece(std::size_t offset) const { return workspace_ + offset; }
-    [[nodiscard]] StoredTensor matrix(std::uint32_t layer, Role role) const { return weights_.at(layer, role); }
+    [[nodiscard]] ArrangedMatrix matrix(std::uint32_t layer, Role role) const;
     [[nodiscard]] const float* weight(std::uint32_t layer, Role role) const { return weights_.at(layer, role).f32(); }  // not a matrix
     [[nodiscard]] GdnDelta delta_step(std::uint32_t layer) const;
 
@@ -75,6 +76,7 @@ class Decoder {
     ThreadPool pool_;
     std::uint64_t shape_id_;
     std::vector<std::uint32_t> number_in_kind_;  // per layer: how many of its kind come before it
+    std::vector<std::byte> embedding_row_;       // as in a file
     std::vector<double> inverse_frequency_;      // [rotary_dim / 2]
     std::vector<float> cosine_;                  // at the current position
     std::vector<float> sine_;

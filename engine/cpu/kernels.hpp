@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
+#include "engine/cpu/row_layout.hpp"
 #include "engine/head_order.hpp"
-#include "engine/tensor_type.hpp"
 
 namespace kestrel::cpu {
 
@@ -53,8 +53,8 @@ struct Attend {
 struct Kernels {
     const char* name;
     // y[r] = sum over c of a[r][c] x[c], for rows first..last of a[][cols], which may lie unaligned; cols is a multiple of the type's
-    // block_elements. The same bits as with the f32 matrix that `dequantise` gives.
-    void (*gemv_rows)(const StoredTensor& a, const float* x, std::size_t cols, float* y, std::size_t first, std::size_t last);
+    // block_elements. The same bits as with the f32 matrix that `dequantise` gives of the rows before they were arranged.
+    void (*gemv_rows)(const ArrangedMatrix& a, const float* x, std::size_t cols, float* y, std::size_t first, std::size_t last);
 #if VLLM_GEMV_AB_BASELINE
     void (*f32_gemv)(const float* a, const float* x, std::size_t cols, float* y, std::size_t first, std::size_t last);
 #else

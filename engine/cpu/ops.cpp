@@ -45,7 +45,7 @@ void project_convolved(ThreadPool& pool, const Kernels& kernel, const Projection
     });
 }
 
-void project_gated(ThreadPool& pool, const Kernels& kernel, const StoredTensor& gate, const StoredTensor& up, const float* x,
+void project_gated(ThreadPool& pool, const Kernels& kernel, const ArrangedMatrix& gate, const ArrangedMatrix& up, const float* x,
                    std::size_t rows, std::size_t cols, float* act, float* up_out) {
     pool.run([&](std::size_t part, std::size_t parts) {
         const Range mine = share_of(rows, floats_per_line, part, parts);

@@ -13,7 +13,7 @@ enum class GdnVariant { reg, ref };
 
 // y[rows] = a[rows][cols] x; see Kernels::gemv_rows for cols.
 struct Projection {
-    StoredTensor a;
+    ArrangedMatrix a;
     float* y;
     std::size_t rows;
 };
@@ -32,7 +32,7 @@ void project_convolved(ThreadPool& pool, const Kernels& kernel, const Projection
                        const Projection& z, const float* x, std::size_t cols);
 
 // act[rows] = silu(gate x) (up x), gate and up [rows][cols]; `up_out` is scratch[rows]. One region.
-void project_gated(ThreadPool& pool, const Kernels& kernel, const StoredTensor& gate, const StoredTensor& up, const float* x,
+void project_gated(ThreadPool& pool, const Kernels& kernel, const ArrangedMatrix& gate, const ArrangedMatrix& up, const float* x,
                    std::size_t rows, std::size_t cols, float* act, float* up_out);
 
 // ya = a x, yb = b x, both [rows][cols]: k_f32_gemv2 in one region, or in a VLLM_GEMV_AB_BASELINE build k_f32_gemv in two.

@@ -91,6 +91,30 @@ TEST_CASE("a description has the same weights in every stored type", "[engine][f
     }
 }
 
+// 416 columns are three lines of 128 and a block; the digest's pieces begin in the middle of rows.
+TEST_CASE("rows may end in the middle of a line", "[engine][formats]") {
+    const TemporaryFolder folder;
+    const std::string model = (folder.path() / "m.toml").string();
+    const auto describe = [&](const std::string& weights) {
+        std::string text = description_with(weights, true);
+        text.replace(text.find("hidden = 256"), 12, "hidden = 416");
+        text.replace(text.find("intermediate = 256"), 18, "intermediate = 32");
+        folder.write("m.toml", text);
+    };
+    describe("");
+    const std::string digest = digest_of(model);
+    const std::vector<float> expected = logits_of(Args(model));
+    for (const std::string type : {"q4_0", "q4_1", "q8_0"}) {
+        CAPTURE(type);
+        describe("[weights]\nmatrices = \"" + type + "\"\n");
+        CHECK(digest_of(model) == digest);
+        Args two(model);
+        CHECK(same_bits(logits_of(two.threads(2)), logits_of(Args(model))));
+        // The numbers are the same and so is the order of sums: only what is held differs.
+        CHECK(same_bits(logits_of(Args(model)), expected));
+    }
+}
+
 TEST_CASE("key and value dimensions may differ", "[engine][formats]") {
     const TemporaryFolder folder;
     const std::string model = (folder.path() / "m.toml").string();

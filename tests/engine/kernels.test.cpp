@@ -44,7 +44,7 @@ void same_for_all(const Run& run) {
 #endif
 }
 
-kestrel::StoredTensor f32_tensor(const std::vector<float>& values) {
+ArrangedMatrix f32_tensor(const std::vector<float>& values) {
     return {reinterpret_cast<const std::byte*>(values.data()), kestrel::TensorType::f32};
 }
 

@@ -59,13 +59,17 @@ struct Matrix {
             const bool half_first = type != TensorType::f32 && type != TensorType::bf16 && type != TensorType::q6_k;
             if (half_first) std::memcpy(&bytes[at], &half, sizeof half);
         }
-        stored = {bytes.data() + offset, type};
-        dequantise(type, stored.data, values);
+        dequantise(type, bytes.data() + offset, values);
+        const std::size_t row_bytes = bytes_of(info, cols);
+        rows_held.resize(bytes.size() + overrun);
+        for (std::size_t at = offset; at < bytes.size(); at += row_bytes) arrange_row(type, cols, &bytes[at], &rows_held[at]);
+        arranged = {rows_held.data() + offset, type};
     }
     std::size_t offset;
-    std::vector<std::byte> bytes;
+    std::vector<std::byte> bytes;  // as in a file
     std::vector<float> values;
-    StoredTensor stored;
+    std::vector<std::byte> rows_held;
+    ArrangedMatrix arranged;
 };
 
 std::vector<float> random_x(std::size_t cols) {
@@ -76,7 +80,7 @@ std::vector<float> random_x(std::size_t cols) {
     return x;
 }
 
-std::vector<float> multiply(const Kernels& kernels, const StoredTensor& a, const std::vector<float>& x, std::size_t rows) {
+std::vector<float> multiply(const Kernels& kernels, const ArrangedMatrix& a, const std::vector<float>& x, std::size_t rows) {
     std::vector<float> y(rows, -1.0F);
     kernels.gemv_rows(a, x.data(), x.size(), y.data(), 0, rows);
     return y;
@@ -112,17 +116,17 @@ void check_shape(TensorType type, std::size_t rows, std::size_t cols, Scales sca
     INFO(info_of(type).name << " " << rows << " x " << cols << ", scales " << static_cast<int>(scales));
     const Matrix a(type, rows, cols, scales);
     const std::vector<float> x = random_x(cols);
-    const StoredTensor plain{reinterpret_cast<const std::byte*>(a.values.data()), TensorType::f32};
+    const ArrangedMatrix plain{reinterpret_cast<const std::byte*>(a.values.data()), TensorType::f32};
     const std::vector<float> expected = multiply(base::table(), plain, x, rows);
     check_error(a, x, expected);
     for (const Kernels* kernels : tables()) {
         INFO(kernels->name);
-        REQUIRE(same_bits(multiply(*kernels, a.stored, x, rows), expected));
+        REQUIRE(same_bits(multiply(*kernels, a.arranged, x, rows), expected));
         std::vector<float> split(rows);
         for (std::size_t edge = 0; edge <= rows; ++edge) {
             std::fill(split.begin(), split.end(), -1.0F);
-            kernels->gemv_rows(a.stored, x.data(), cols, split.data(), 0, edge);
-            kernels->gemv_rows(a.stored, x.data(), cols, split.data(), edge, rows);
+            kernels->gemv_rows(a.arranged, x.data(), cols, split.data(), 0, edge);
+            kernels->gemv_rows(a.arranged, x.data(), cols, split.data(), edge, rows);
             REQUIRE(same_bits(split, expected));
         }
     }
@@ -149,7 +153,7 @@ TEST_CASE("a product writes only the rows it was asked for", "[engine][kernels][
     const std::vector<float> x = random_x(256);
     for (const Kernels* kernels : tables()) {
         std::vector<float> y(12, 7.0F);
-        kernels->gemv_rows(a.stored, x.data(), 256, y.data(), 3, 9);
+        kernels->gemv_rows(a.arranged, x.data(), 256, y.data(), 3, 9);
         for (const std::size_t r : {0U, 1U, 2U, 9U, 10U, 11U}) CHECK(y[r] == 7.0F);
     }
 }

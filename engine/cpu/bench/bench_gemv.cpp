@@ -1,7 +1,9 @@
 // How near the matrix-vector kernels come to the speed of memory. Prints the bandwidth of reading alone, then for each type and number of
-// threads the bytes of weights per second, their share of that bandwidth, and the time per row. A product goes through matrices that
-// together are larger than a cache. Each figure is a median over matrices and passes, and reading and products take turns: other work on
-// the machine interrupts few of them, and slows both down alike.
+// threads the bytes of weights per second, their share of that bandwidth, and the time per row. Matrices are as the engine holds them: rows
+// arranged, in large pages. A product goes through several that together are larger than a cache. Each figure is a median over matrices and
+// passes, and reading and products take turns: other work on the machine interrupts few of them, and slows both down alike.
+#include <sys/mman.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -16,12 +18,14 @@
 #include <vector>
 
 #include "engine/cpu/ops.hpp"
+#include "engine/cpu/row_layout.hpp"
 #include "engine/tensor_type.hpp"
 
 namespace kestrel::cpu {
 namespace {
 
 constexpr std::size_t page = 4096;
+constexpr std::size_t large_page = std::size_t{2} << 20;
 constexpr std::size_t cache_line = 64;
 
 struct Options {
@@ -30,16 +34,38 @@ struct Options {
     std::size_t mib = 512;
     unsigned repetitions = 5;
     std::vector<std::uint32_t> threads{1, 2};
+    std::string set;  // of instructions; empty: the widest
     std::vector<std::string> types{"f32", "f16", "bf16", "q4_0", "q4_1", "q8_0", "q6_k"};
 };
 
 struct FreePages {
-    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{page}); }
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{large_page}); }
 };
 using Pages = std::unique_ptr<std::byte[], FreePages>;
 
+// Large pages where the system gives them, as the engine and the runner allocate weights.
 Pages pages(std::size_t bytes) {
-    return Pages(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{page})));
+    const std::size_t rounded = (bytes + large_page - 1) / large_page * large_page;
+    Pages memory(static_cast<std::byte*>(::operator new[](rounded, std::align_val_t{large_page})));
+    (void)::madvise(memory.get(), rounded, MADV_HUGEPAGE);
+    return memory;
+}
+
+// The sets that this processor runs, the widest last.
+std::vector<const Kernels*> sets() {
+    std::vector<const Kernels*> all{&base::table()};
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) all.push_back(&avx2::table());
+    if (__builtin_cpu_supports("avx512f")) all.push_back(&avx512::table());
+#endif
+    return all;
+}
+
+const Kernels& set_named(const std::string& name) {
+    for (const Kernels* one : sets()) {
+        if (name == one->name) return *one;
+    }
+    return kernels();
 }
 
 template <class Work>
@@ -113,21 +139,24 @@ void fill(TensorType type, std::size_t elements, std::byte* out, std::mt19937& r
 }
 
 struct Streamed {
-    std::vector<StoredTensor> matrices;
+    std::vector<ArrangedMatrix> matrices;
     std::uint64_t each = 0;  // bytes of a matrix
 };
 
 Streamed matrices_of(TensorType type, const Options& options, std::byte* memory, std::size_t capacity) {
     const std::uint64_t each = bytes_of(info_of(type), options.rows * options.cols);
     const std::uint64_t stride = (each + cache_line - 1) / cache_line * cache_line;
-    const std::uint64_t count = capacity / stride;
+    const std::uint64_t count = (capacity - overrun) / stride;
     Streamed streamed;
     streamed.each = each;
     std::mt19937 random(1);
     for (std::uint64_t i = 0; i < count; ++i) {
         std::byte* at = memory + i * stride;
         if (i == 0) {
-            fill(type, options.rows * options.cols, at, random);
+            std::vector<std::byte> stored(each);
+            fill(type, options.rows * options.cols, stored.data(), random);
+            const std::uint64_t row_bytes = each / options.rows;
+            for (std::uint64_t r = 0; r < each; r += row_bytes) arrange_row(type, options.cols, &stored[r], at + r);
         } else {
             std::memcpy(at, memory, each);
         }
@@ -137,17 +166,17 @@ Streamed matrices_of(TensorType type, const Options& options, std::byte* memory,
 }
 
 // Adds the seconds of every product.
-void time_products(ThreadPool& pool, const Streamed& streamed, const Options& options, const float* x, float* y,
+void time_products(ThreadPool& pool, const Kernels& kernel, const Streamed& streamed, const Options& options, const float* x, float* y,
                    std::vector<double>& seconds) {
-    for (const StoredTensor& matrix : streamed.matrices) {
+    for (const ArrangedMatrix& matrix : streamed.matrices) {
         const Projection projection[] = {{matrix, y, options.rows}};
-        seconds.push_back(seconds_of([&] { project(pool, kernels(), projection, x, options.cols); }));
+        seconds.push_back(seconds_of([&] { project(pool, kernel, projection, x, options.cols); }));
     }
 }
 
 // The same for reading alone, in pieces of the matrices' size.
 void time_reading(ThreadPool& pool, const Streamed& streamed, std::vector<double>& seconds) {
-    for (const StoredTensor& matrix : streamed.matrices) seconds.push_back(read_once(pool, matrix.data, streamed.each));
+    for (const ArrangedMatrix& matrix : streamed.matrices) seconds.push_back(read_once(pool, matrix.data, streamed.each));
 }
 
 double median(std::vector<double>& values) {
@@ -164,7 +193,8 @@ void measure(const Options& options) {
     std::mt19937 random(2);
     for (float& value : x) value = static_cast<float>(random()) * 0x1p-31F - 1.0F;
     std::vector<float> y(options.rows);
-    std::printf("kernels %s, %zu x %zu, %zu MiB of matrices in rotation, median of %u passes; GB are 1e9 bytes\n", kernels().name,
+    const Kernels& kernel = set_named(options.set);
+    std::printf("kernels %s, %zu x %zu, %zu MiB of matrices in rotation, median of %u passes; GB are 1e9 bytes\n", kernel.name,
                 options.rows, options.cols, capacity >> 20U, options.repetitions);
     std::printf("%-6s %7s %9s %9s %6s %9s\n", "type", "threads", "read GB/s", "GEMV GB/s", "share", "ns/row");
     for (const std::string& name : options.types) {
@@ -176,7 +206,7 @@ void measure(const Options& options) {
             std::vector<double> products;
             for (unsigned i = 0; i < options.repetitions; ++i) {
                 time_reading(pool, streamed, readings);
-                time_products(pool, streamed, options, x.data(), y.data(), products);
+                time_products(pool, kernel, streamed, options, x.data(), y.data(), products);
             }
             const double reading = median(readings);
             const double multiplying = median(products);
@@ -204,6 +234,9 @@ int main(int argc, char** argv) {
         ->delimiter(',')
         ->check(CLI::IsMember(options.types))
         ->capture_default_str();
+    std::vector<std::string> names;
+    for (const kestrel::cpu::Kernels* one : kestrel::cpu::sets()) names.emplace_back(one->name);
+    app.add_option("--set", options.set, "set of instructions; the widest if not given")->check(CLI::IsMember(names));
     CLI11_PARSE(app, argc, argv);
     if (options.cols % 256 != 0) {
         std::fprintf(stderr, "--cols %zu is not a multiple of 256, q6_k's block; give one that is\n", options.cols);
