@@ -114,10 +114,10 @@ std::string digest_borrowed(const kestrel_open_args& args) {
     const WeightLayout layout = layout_for(*source, switches_of(args));
     const std::byte* weights = lent_weights(args, layout);
     const WeightArrangement* own = backend_library().arrangement;
-    if (own == nullptr) return digest_of(layout, weights);
+    if (own == nullptr) return digest_of(layout, weights, threads_of(args));
     const MemoryBlock host = host_block(layout, *source);
     own->get(layout, weights, host.data());
-    return digest_of(layout, host.data());
+    return digest_of(layout, host.data(), threads_of(args));
 }
 
 }  // namespace kestrel

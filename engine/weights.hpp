@@ -97,8 +97,8 @@ class Weights {
 };
 
 // Canonical digest (digest.hpp) of a filled block, tensors in the canonical order, 64 hexadecimal digits: of the values that the block
-// holds, so equal for blocks of other types that hold the same ones.
-[[nodiscard]] std::string digest_of(const WeightLayout& layout, const std::byte* block);
+// holds, so equal for blocks of other types that hold the same ones, and for any number of threads.
+[[nodiscard]] std::string digest_of(const WeightLayout& layout, const std::byte* block, std::uint32_t threads);
 
 // Writes an f32 tensor's canonical values to its place.
 void to_block(const TensorSpec& tensor, std::span<const float> canonical, std::byte* block);
