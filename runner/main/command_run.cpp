@@ -1,6 +1,9 @@
+#include <spdlog/spdlog.h>
+
 #include <random>
 
 #include "reports/diff.hpp"
+#include "runner/main/cache_settings.hpp"
 #include "runner/main/commands.hpp"
 #include "runner/main/paths.hpp"
 #include "runner/main/print.hpp"
@@ -24,7 +27,10 @@ class StoreSink : public session::SessionSink {
     void begin_replicate(const Replicate& replicate) override { store_->begin_replicate(uuid_, replicate); }
     void round(const std::vector<Window>& windows) override { store_->add_round(uuid_, windows); }
     void finish_replicate(const Replicate& replicate) override { store_->finish_replicate(uuid_, replicate); }
-    void event(const std::string& kind, const std::string& detail) override { store_->add_event(uuid_, kind, detail); }
+    void event(const std::string& kind, const std::string& detail) override {
+        store_->add_event(uuid_, kind, detail);
+        if (kind == session::no_cache_event) spdlog::warn("{}: {}", kind, detail);
+    }
     void seal(const Verdict& verdict) override { store_->seal(uuid_, verdict); }
     void abort(const std::string& reason) override { store_->abort(uuid_, reason); }
 
@@ -98,6 +104,9 @@ ExitCode command_run(const CommonOptions& common, const RunOptions& options) {
     request.seed = options.seed.value_or(drawn_seed());
     if (options.patience_seconds) request.silence_limit = std::chrono::seconds(*options.patience_seconds);
     request.measure_identical = options.measure_identical;
+    request.cache = cache_settings();
+    if (options.no_weight_cache) request.cache.folder.clear();
+    request.cache.verify = options.verify_weights;
 
     platform::catch_termination();
     const platform::DeviceLock lock("cpu");

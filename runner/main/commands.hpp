@@ -32,6 +32,8 @@ struct RunOptions {
     std::optional<int> patience_seconds;
     bool all_rounds = false;
     bool measure_identical = false;
+    bool no_weight_cache = false;
+    bool verify_weights = false;
 };
 [[nodiscard]] ExitCode command_run(const CommonOptions& common, const RunOptions& options);
 

@@ -43,6 +43,7 @@ Job job_for(const RunRequest& request, const ArmCopies& copies, JobKind kind, co
     job.model = request.model_path;
     job.threads = request.experiment.threads;
     job.position = request.experiment.position;
+    job.cache = request.cache;
     for (const ArmRole role : order) {
         job.arms.push_back({role, copies.path(role), switches_of(request.experiment, role), copies.artifact(role)});
     }
@@ -94,6 +95,7 @@ class SessionRun {
         session_.runner_version = KESTREL_VERSION;
         sink_->begin(session_);
         try {
+            for (const auto& note : notes_) sink_->event(note.first, note.second);
             for (const Finding& warning : evidence_.warnings) sink_->event("warning", warning.code + ": " + warning.sentence);
             for (int index = 0; index < session_.plan.replicates; ++index) run_replicate(index);
             finish();
@@ -136,6 +138,7 @@ class SessionRun {
     }
 
     void take_inspection(const nlohmann::json& message) {
+        if (message.at("type") == "note") notes_.emplace_back(message.at("kind").get<std::string>(), message.at("text").get<std::string>());
         if (message.at("type") != "inspected") return;
         const nlohmann::json& info = message.at("info");
         Workload& workload = session_.workload;
@@ -146,6 +149,7 @@ class SessionRun {
         workload.model_path = request_->model_path;
         workload.weights_digest = message.at("weights_digest").get<std::string>();
         workload.layout_id = message.at("layout_id").get<std::string>();
+        weights_block_ = message.at("weights_block").get<std::string>();
         const std::string device = message.at("device").get<std::string>();
         if (!device.empty()) session_.device = device;
         workload.launch_mode = device.empty() ? "cpu" : "stream";
@@ -226,6 +230,8 @@ class SessionRun {
         job.tokens = session_.workload.tokens;
         job.padding = session_.plan.paddings.at(static_cast<std::size_t>(index));
         job.schedule = session_.plan.schedules.at(static_cast<std::size_t>(index));
+        job.weights_digest = session_.workload.weights_digest;
+        job.weights_block = weights_block_;
         const auto started = std::chrono::steady_clock::now();
         const WorkerEnd end = run_worker(
             job, lock_->fd(), silence_limit(),
@@ -253,6 +259,7 @@ class SessionRun {
             if (*progress_) (*progress_)(session_.plan, session_.windows);
             return true;
         }
+        if (type == "note") sink_->event(message.at("kind").get<std::string>(), message.at("text").get<std::string>());
         if (type == "ready") check_ready(message, replicate);
         if (type == "done") {
             replicate.state_digest = message.at("state_digest").get<std::array<std::string, 3>>();
@@ -357,6 +364,8 @@ class SessionRun {
     Session session_;
     Evidence evidence_;
     std::map<std::string, std::string> stray_;
+    std::vector<std::pair<std::string, std::string>> notes_;  // events of the inspection, when there is no session yet
+    std::string weights_block_;                               // hash of the kept block, empty: none
     double seconds_ = 0.0;
 };
 

@@ -12,6 +12,7 @@
 #include "runner/platform/lock.hpp"
 #include "runner/record/record.hpp"
 #include "runner/session/experiment.hpp"
+#include "runner/session/weight_cache.hpp"
 
 namespace kestrel::session {
 
@@ -25,6 +26,7 @@ struct RunRequest {
     std::uint64_t seed = 0;
     std::optional<std::chrono::seconds> silence_limit;  // after which a worker counts as hung; by default it follows from the plan
     bool measure_identical = false;                     // an A/A session: nothing may differ
+    CacheSettings cache;                                // of weights blocks
 };
 
 // The registered artifacts and the one place in which they differ.
