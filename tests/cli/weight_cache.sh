@@ -6,11 +6,13 @@ export KESTREL_AB_CACHE_MINIMUM=1
 cp "$PREFIX/share/kestrel-ab/models/mini-64l.toml" "$WORK/model.toml"
 SESSION="run gdn-register --model $WORK/model.toml --replicates 2 --super-rounds 1 --tokens 4 --seed 7"
 
-# session WORDS... : runs one; $WORK/shown is what was stored. What it says of speed is not the question here.
+# session WORDS... : runs one to its seal; $WORK/shown is what was stored. What it says of speed, even that a busy machine cannot say
+# anything, is not the question here.
 session() {
     # shellcheck disable=SC2086
     "$AB" $SESSION "$@" >"$WORK/out" 2>&1
-    case $? in 0 | 1 | 3) ;; *) complain_unless 0 $? $SESSION "$@" ;; esac
+    case $? in 0 | 1 | 3 | 5) ;; *) complain_unless 0 $? $SESSION "$@" ;; esac
+    says "outputs bit-identical"
     "$AB" show "$("$AB" list --json | grep -o '"uuid": *"[^"]*"' | cut -d'"' -f4 | head -n 1)" --json >"$WORK/shown"
 }
 # of FIELD: its values in the session, each once.
@@ -28,7 +30,7 @@ counted() {
 sleep 2.1 # the model's file is not trusted before
 
 session --no-weight-cache
-counted 0 "cache"
+counted 0 "the cache"
 [ ! -e "$KESTREL_AB_CACHE" ] || fail "--no-weight-cache made a cache"
 outputs=$(of output_digest)
 weights=$(of weights_digest)
@@ -103,7 +105,7 @@ KESTREL_AB_CACHE=$WORK/small KESTREL_AB_CACHE_LIMIT=1000 session
 says "KESTREL_AB_CACHE_LIMIT"
 same_as_without "a tiny limit"
 KESTREL_AB_CACHE_MINIMUM=1T session
-counted 0 "cache"
+counted 0 "the cache"
 expect 2 env KESTREL_AB_CACHE_LIMIT=lots "$AB" run gdn-register
 says "KESTREL_AB_CACHE_LIMIT"
 

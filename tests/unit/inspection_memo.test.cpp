@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "runner/session/weight_cache.hpp"
@@ -73,41 +74,56 @@ TEST_CASE("an inspection is remembered as long as nothing changes", "[cache][mem
     other = key;
     other.host = "elsewhere";
     CHECK_FALSE(cache.find(other));
+}
 
-    // Other files, seen by what a change cannot help changing. Their times must not be what gives them away first.
-    const auto changed_by = [&](const auto& change) {
-        change();
-        MemoKey now = key_for(model);
-        now.files.problem.clear();
+TEST_CASE("a model that changed in any way is inspected again", "[cache][memo]") {
+    const ScratchFolder folder;
+    CacheSettings settings;
+    settings.folder = (folder / "cache").string();
+    const WeightCache cache(settings);
+    struct Case {
+        std::string name;
+        std::function<void(const fs::path& model, const platform::FileStamp& before)> change;
+    };
+    const std::vector<Case> cases{
+        {"same size, modification time put back",
+         [](const fs::path& model, const platform::FileStamp& before) {
+             write_file(model / "weights", "weighty");
+             set_times_as_of(model / "weights", before);
+             const auto now = platform::stamp_of((model / "weights").string());
+             CHECK(now->modified_ns == before.modified_ns);
+             CHECK(now->inode == before.inode);
+             CHECK(now->size == before.size);
+         }},
+        {"another file under the name",
+         [](const fs::path& model, const platform::FileStamp& before) {
+             const fs::path other = model.parent_path() / "other";
+             write_file(other, "weighty");
+             set_times_as_of(other, before);
+             fs::rename(other, model / "weights");
+         }},
+        {"one more file", [](const fs::path& model, const platform::FileStamp&) { write_file(model / "more", "more"); }},
+        {"one file less", [](const fs::path& model, const platform::FileStamp&) { fs::remove(model / "config.json"); }},
+        {"a longer file",
+         [](const fs::path& model, const platform::FileStamp&) { std::ofstream(model / "weights", std::ios::app) << "!"; }},
+    };
+    for (const Case& one : cases) {
+        fs::create_directories(folder / one.name);
+        write_file(folder / one.name / "config.json", "{}");
+        write_file(folder / one.name / "weights", "weights");
+    }
+    wait_until_settled();
+    for (const Case& one : cases) {
+        CAPTURE(one.name);
+        const MemoKey key = key_for((folder / one.name).string());
+        REQUIRE(key.files.files.size() == 2);
+        REQUIRE_FALSE(cache.store(key, memo));
+        one.change(folder / one.name, key.files.files[1].stamp);
+        MemoKey now = key_for((folder / one.name).string());
+        now.files.problem.clear();  // that the change is recent must not be what gives it away
         CHECK_FALSE(cache.find(now));
         now.files = key.files;
         CHECK(cache.find(now) == memo);
-    };
-    const fs::path weights = model + "/sub/model.safetensors";
-    const platform::FileStamp before = key.files.files[1].stamp;
-    SECTION("same size, modification time put back") {
-        changed_by([&] {
-            write_file(weights, "weighty");
-            set_times_as_of(weights, before);
-        });
-        CHECK(platform::stamp_of(weights.string())->modified_ns == before.modified_ns);
-        CHECK(platform::stamp_of(weights.string())->inode == before.inode);
-    }
-    SECTION("another file under the name") {
-        changed_by([&] {
-            write_file(folder / "other", "weighty");
-            set_times_as_of(folder / "other", before);
-            fs::rename(folder / "other", weights);
-        });
-    }
-    SECTION("one more file") {
-        changed_by([&] { write_file(model + "/model-00002.safetensors", "more"); });
-    }
-    SECTION("one file less") {
-        changed_by([&] { fs::remove(model + "/config.json"); });
-    }
-    SECTION("a longer file") {
-        changed_by([&] { std::ofstream(weights, std::ios::app) << "!"; });
     }
 }
 
