@@ -51,6 +51,12 @@ bool loads(const Job& job, std::size_t arm) {
 
 }  // namespace
 
+// A library that can copy the arms' memory; null: none can. Old builds cannot, and any one serves all, as they share the memory.
+const plugin::EngineLibrary* LoadedArms::copier() const {
+    const auto found = std::find_if(arms_.begin(), arms_.end(), [](const Loaded& arm) { return arm.library->copies_device_memory(); });
+    return found == arms_.end() ? nullptr : found->library.get();
+}
+
 WeightBlock LoadedArms::weight_block(bool device) const {
     WeightBlock block;
     block.bytes = lent_.weights.size();
@@ -58,7 +64,7 @@ WeightBlock LoadedArms::weight_block(bool device) const {
         block.host = lent_.weights.data();
         return block;
     }
-    const plugin::EngineLibrary* library = arms_[0].library.get();
+    const plugin::EngineLibrary* library = copier();
     const std::span<std::byte> weights = lent_.weights;
     block.put = [=](std::uint64_t offset, std::span<const std::byte> from) {
         library->copy_in(weights.subspan(offset, from.size()), from);
@@ -87,9 +93,9 @@ void LoadedArms::inspect_weights(const Job& job, Reporter& reporter, bool device
     const WeightCache cache = cache_of(job, reporter, "weight cache");
     const WeightBlock block = weight_block(device);
     bool keep = cache.serves(block.bytes);
-    if (keep && device && !arms_[0].library->copies_device_memory()) {
+    if (keep && device && copier() == nullptr) {
         keep = false;
-        reporter.note_no_cache("not used, because this engine's library cannot copy device memory; it was built before that was asked for");
+        reporter.note_no_cache("not used, because these engines cannot copy device memory; they were built before that was asked for");
     }
     if (!keep) return compare_loads(job, reporter, device, [](std::size_t) {});
 
@@ -185,7 +191,8 @@ void LoadedArms::fetch_weights(const Job& job, Reporter& reporter, bool device) 
     const WeightCache cache = cache_of(job, reporter, "weight cache");
     const WeightBlock block = weight_block(device);
     const WeightKey key = weight_key(job.weights_digest);
-    const bool kept = !job.weights_digest.empty() && !job.weights_block.empty() && cache.serves(block.bytes);
+    const bool kept =
+        !job.weights_digest.empty() && !job.weights_block.empty() && cache.serves(block.bytes) && (!device || copier() != nullptr);
     if (kept) {
         reporter.phase("weights from the cache");
         const auto start = Clock::now();

@@ -61,6 +61,7 @@ class LoadedArms {
     void keep_weights(const Job& job, Reporter& reporter, const WeightCache& cache, const WeightBlock& block, const ModelFiles& files);
     void fetch_weights(const Job& job, Reporter& reporter, bool device);
     void fill_weights(const Job& job, bool device) const;
+    [[nodiscard]] const plugin::EngineLibrary* copier() const;
     [[nodiscard]] WeightBlock weight_block(bool device) const;
     [[nodiscard]] WeightKey weight_key(const std::string& digest) const { return {digest, layout_id_, lent_.weights.size()}; }
     [[nodiscard]] MemoKey memo_key(const Job& job, std::size_t arm, const ModelFiles& files) const;
