@@ -57,7 +57,7 @@ ModelFiles look_at_model(const std::string& path) {
         const bool folder = at->is_directory(odd);
         if (folder && at->is_symlink(odd)) model.problem = at->path().string() + " is a link to a directory, which is not followed";
         if (!folder) add_file(at->path().string(), now, model);
-        if (!model.problem.empty()) return model;
+        if (model.files.size() > most_files) return model;
     }
     if (error) model.problem = path + " cannot be listed: " + error.message();
     std::sort(model.files.begin(), model.files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
