@@ -36,6 +36,7 @@ set(KESTREL_CPU_SOURCES
     cpu/kernels_avx2.cpp
     cpu/kernels_avx512.cpp
     cpu/kernels_base.cpp
+    cpu/library.cpp
     cpu/ops.cpp
     cpu/workspace.cpp)
 

@@ -48,7 +48,7 @@ function(kestrel_engine_objects target)
   kestrel_seed_sources(${arg_SOURCES})
 endfunction()
 
-# kestrel_engine_variant(NAME kestrel_cpu_x ENGINE kestrel_cpu SOURCES a.cpp b.cpp [COMMON c.cpp] [LIBRARIES a.a -lb]
+# kestrel_engine_variant(NAME kestrel_cpu_x ENGINE kestrel_cpu SOURCES a.cpp b.cpp [COMMON c.cpp] [OBJECTS d.o] [LIBRARIES a.a -lb]
 #                        [DEFINE X=1 | FLAG -fx] [NO_INSTALL])
 #
 # Adds target NAME, which builds ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/lib<NAME>.so, and makes kestrel_engines depend on it.
@@ -56,11 +56,12 @@ endfunction()
 #   SOURCES  the same list for all variants, relative to the current folder
 #   COMMON   more sources, which other engines have too: variants without a knob take the objects of kestrel_common_objects, which are
 #            compiled by the very same command, a variant with a knob compiles its own
+#   OBJECTS  objects of another engine that this one wraps
 #   LIBRARIES     what the linker reads after the objects
 #   DEFINE, FLAG  the knob: one preprocessor definition or one compiler flag, for every source
 #   NO_INSTALL    for engines that only tests use; kestrel_engines does not build them either
 function(kestrel_engine_variant)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_INSTALL" "NAME;ENGINE;DEFINE;FLAG" "SOURCES;COMMON;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_INSTALL" "NAME;ENGINE;DEFINE;FLAG" "SOURCES;COMMON;OBJECTS;LIBRARIES")
   if(NOT arg_NAME OR NOT arg_ENGINE OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "kestrel_engine_variant needs NAME, ENGINE and SOURCES; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -68,19 +69,21 @@ function(kestrel_engine_variant)
     message(FATAL_ERROR "engine variant ${arg_NAME} changes two knobs; a variant differs in one place")
   endif()
 
-  set(shared)
-  if(arg_COMMON AND NOT arg_DEFINE AND NOT arg_FLAG)
-    if(NOT TARGET kestrel_common_objects)
-      kestrel_engine_objects(kestrel_common_objects SOURCES ${arg_COMMON})
-    endif()
-    set(arg_COMMON)
-    set(shared $<TARGET_OBJECTS:kestrel_common_objects>)
-  endif()
-  kestrel_engine_objects(${arg_NAME}_objects SOURCES ${arg_SOURCES} ${arg_COMMON} DEFINE "${arg_DEFINE}" FLAG "${arg_FLAG}")
+  kestrel_engine_objects(${arg_NAME}_objects SOURCES ${arg_SOURCES} DEFINE "${arg_DEFINE}" FLAG "${arg_FLAG}")
   if(arg_ENGINE STREQUAL kestrel_cuda)
     target_include_directories(${arg_NAME}_objects SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   endif()
-  set(objects $<TARGET_OBJECTS:${arg_NAME}_objects> ${shared})
+  set(objects $<TARGET_OBJECTS:${arg_NAME}_objects> ${arg_OBJECTS})
+  if(arg_COMMON)
+    set(common kestrel_common_objects)
+    if(arg_DEFINE OR arg_FLAG)
+      set(common ${arg_NAME}_common_objects)
+    endif()
+    if(NOT TARGET ${common})
+      kestrel_engine_objects(${common} SOURCES ${arg_COMMON} DEFINE "${arg_DEFINE}" FLAG "${arg_FLAG}")
+    endif()
+    list(APPEND objects $<TARGET_OBJECTS:${common}>)
+  endif()
 
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.manifest)
   file(MAKE_DIRECTORY ${folder})

@@ -127,9 +127,12 @@ std::string footer(const Session& session, const std::string& database_path) {
     const Plan& plan = session.plan;
     std::string text = "\nPlan\n";
     text += field("plan", plan.sha256.empty() ? "not hashed" : plan.sha256);
+    if (!plan.policy.empty()) text += field("policy", plan.policy);
     text += field("seed", std::to_string(plan.seed));
-    text += field("rounds", count_text(plan.replicates, "replicate") + " of " + count_text(plan.super_rounds, "super-round") +
-                                " of 6 rounds; outputs " + plan.output_rule);
+    const auto finished = static_cast<std::int64_t>(session.replicates.size());
+    const bool early = session.state == SessionState::sealed && finished < plan.replicates;
+    text += field("rounds", (early ? std::to_string(finished) + " of at most " : "") + count_text(plan.replicates, "replicate") + " of " +
+                                count_text(plan.super_rounds, "super-round") + " of 6 rounds; outputs " + plan.output_rule);
     if (!session.seal_sha256.empty()) text += field("seal", session.seal_sha256);
     text += field("runner", session.runner_version);
     text += field("database", database_path);

@@ -25,6 +25,13 @@ struct SessionFilter {
     int limit = 0;  // newest first; 0 = all
 };
 
+struct LedgerFilter {
+    std::string workload_sha256 = {};  // empty: all
+    std::string host = {};
+    std::string device = {};
+    int limit = 0;  // 0: all
+};
+
 // For one thread at a time; any number of processes may read while one writes.
 class Store {
   public:
@@ -74,6 +81,10 @@ class Store {
 
     // Newest first.
     [[nodiscard]] std::vector<SessionSummary> list_sessions(const SessionFilter& filter = {});
+
+    // One entry for each sealed session, newest first.
+    [[nodiscard]] std::vector<LedgerEntry> ledger(const LedgerFilter& filter);
+    [[nodiscard]] std::vector<LedgerEntry> ledger() { return ledger({}); }
 
     // The seal of the rows as they are now; for a sealed or aborted session.
     [[nodiscard]] std::string compute_seal(const std::string& uuid_or_prefix);

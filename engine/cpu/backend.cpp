@@ -1,3 +1,5 @@
+#include "engine/cpu/backend.hpp"
+
 // The CPU engine behind the seam.
 #include "engine/backend.hpp"
 
@@ -137,7 +139,7 @@ std::unique_ptr<Backend> open(const Opening& opening) {
     return std::make_unique<CpuBackend>(opening);
 }
 
-constexpr BackendLibrary library{.name = "kestrel_cpu",
+constexpr BackendLibrary description{.name = "kestrel_cpu",
                                  .switches = switches,
                                  .memory_kind = KESTREL_MEMORY_HOST,
                                  .alignment = memory_alignment,
@@ -150,8 +152,9 @@ constexpr BackendLibrary library{.name = "kestrel_cpu",
                                  .capability = nullptr};
 
 }  // namespace
-}  // namespace kestrel::cpu
 
-const kestrel::BackendLibrary& kestrel::backend_library() {
-    return cpu::library;
+const BackendLibrary& library() {
+    return description;
 }
+
+}  // namespace kestrel::cpu

@@ -28,14 +28,27 @@ struct RunOptions {
     std::optional<int> position;
     std::optional<int> threads;
     std::optional<double> margin_percent;
+    std::string policy;  // empty: the experiment's
     std::optional<std::uint64_t> seed;
     std::optional<int> patience_seconds;
     bool all_rounds = false;
     bool measure_identical = false;
     bool no_weight_cache = false;
     bool verify_weights = false;
+    bool plan_only = false;
 };
 [[nodiscard]] ExitCode command_run(const CommonOptions& common, const RunOptions& options);
+
+struct SelftestOptions {
+    bool ledger = false;
+    bool aa = false;
+    double planted_percent = 0.0;    // 0: nothing is planted
+    int sessions = 10;               // with planted: of which each draws whether anything is planted
+    double calibrate_seconds = 3.0;  // of stopwatch in each of ten processes
+    std::string engine = "kestrel_cpu";
+    RunOptions run;  // model, sizes, policy
+};
+[[nodiscard]] ExitCode command_selftest(const CommonOptions& common, const SelftestOptions& options);
 
 [[nodiscard]] ExitCode command_list(const CommonOptions& common);
 struct ShowOptions {

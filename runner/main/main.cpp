@@ -26,6 +26,7 @@ class Program {
             "Loaded weights are kept in $KESTREL_AB_CACHE, else $XDG_CACHE_HOME/kestrel-ab, else ~/.cache/kestrel-ab, up to\n"
             "$KESTREL_AB_CACHE_LIMIT (64GiB; 0: none), for models from $KESTREL_AB_CACHE_MINIMUM (64MiB).");
         add_run();
+        add_selftest();
         add_queries();
         add_diff();
         add_check();
@@ -65,7 +66,13 @@ class Program {
         run->add_option("--model", run_.model, "Model: name, description, or Hugging Face directory")->type_name("MODEL");
         run->add_option("--base-switch", run_.base_switches, "Runtime switch of base and control, NAME=VALUE; repeatable");
         run->add_option("--candidate-switch", run_.candidate_switches, "Runtime switch of the candidate, NAME=VALUE; repeatable");
-        run->add_option("--replicates", run_.replicates, "Fresh worker processes")->check(CLI::Range(1, 600));
+        run->add_option("--policy", run_.policy, "Margin, error rates and length: a name in configs/policies/, or a file")
+            ->type_name("POLICY");
+        run->add_flag("--plan", run_.plan_only,
+                      "Inspect the engines and print the plan, its duration and what it can find; measure nothing");
+        run->add_option("--replicates", run_.replicates,
+                        "Fresh worker processes at most; default: what earlier controls of this workload here ask for, else the policy's")
+            ->check(CLI::Range(1, 600));
         run->add_option("--super-rounds", run_.super_rounds, "Super-rounds per replicate")->check(CLI::Range(1, 1000));
         run->add_option("--tokens", run_.tokens, "Timed tokens per window")->check(CLI::Range(2, 4096));
         run->add_option("--position", run_.position, "Tokens of context before the timed ones")->check(CLI::Range(0, 1 << 20));
@@ -83,6 +90,37 @@ class Program {
         run->add_flag("--verify-weights", run_.verify_weights,
                       "Load and digest the weights at inspection even if artifacts and model files are unchanged since an earlier one");
         run->callback([this] { action_ = [this] { return cli::command_run(common_, run_); }; });
+    }
+
+    void add_selftest() {
+        CLI::App* selftest = command("selftest", "Sessions whose truth is known, and what they say about the service",
+                                     "kestrel-ab selftest --aa --sessions 40\n  kestrel-ab selftest --planted 2 --sessions 40 --margin 1\n"
+                                     "  kestrel-ab selftest --ledger");
+        selftest->add_flag("--ledger", selftest_.ledger,
+                           "False alarms, controls and findings of all sealed sessions, by host, device, engine and launch mode");
+        selftest->add_flag("--aa", selftest_.aa, "An engine against itself");
+        selftest
+            ->add_option("--planted", selftest_.planted_percent,
+                         "The CPU engine against itself with so many percent of useless work, calibrated by stopwatch; each session draws "
+                         "whether there is any")
+            ->check(CLI::Range(0.01, 100.0));
+        selftest
+            ->add_option("--calibrate-seconds", selftest_.calibrate_seconds,
+                         "With --planted: seconds of stopwatch in each of ten processes")
+            ->check(CLI::Range(0.01, 600.0))
+            ->capture_default_str();
+        selftest->add_option("--sessions", selftest_.sessions, "How many")->check(CLI::Range(1, 100000))->capture_default_str();
+        selftest->add_option("--engine", selftest_.engine, "With --aa: name or library")->capture_default_str();
+        selftest->add_option("--model", selftest_.run.model, "Model: name, description or file; default mini-64l");
+        selftest->add_option("--policy", selftest_.run.policy, "Margin, error rates and length: a name or a file")->type_name("POLICY");
+        selftest->add_option("--margin", selftest_.run.margin_percent, "Smallest difference that matters, percent")
+            ->check(CLI::Range(0.001, 50.0));
+        selftest->add_option("--replicates", selftest_.run.replicates, "Fresh worker processes at most")->check(CLI::Range(1, 600));
+        selftest->add_option("--super-rounds", selftest_.run.super_rounds, "Super-rounds per replicate")->check(CLI::Range(1, 1000));
+        selftest->add_option("--tokens", selftest_.run.tokens, "Timed tokens per window; default 16")->check(CLI::Range(2, 4096));
+        selftest->add_option("--threads", selftest_.run.threads, "Threads of the engine; 0: all")->check(CLI::Range(0, 1024));
+        selftest->add_option("--seed", selftest_.run.seed, "Seed of draws and schedules; drawn if not given");
+        selftest->callback([this] { action_ = [this] { return cli::command_selftest(common_, selftest_); }; });
     }
 
     void add_queries() {
@@ -162,6 +200,7 @@ class Program {
     CLI::App app_;
     cli::CommonOptions common_;
     cli::RunOptions run_;
+    cli::SelftestOptions selftest_;
     cli::DiffOptions diff_;
     cli::CheckOptions check_;
     cli::ShowOptions show_;

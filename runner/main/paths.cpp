@@ -75,6 +75,10 @@ Found find_experiments() {
     return list_folder(config_directory() + "/experiments", "", ".toml");
 }
 
+Found find_policies() {
+    return list_folder(config_directory() + "/policies", "", ".toml");
+}
+
 std::string engine_path(const std::string& name_or_path) {
     return resolve(name_or_path, "engine", find_engines(), library_directory());
 }
@@ -85,6 +89,10 @@ std::string model_path(const std::string& name_or_path) {
 
 std::string experiment_path(const std::string& name_or_path) {
     return resolve(name_or_path, "experiment", find_experiments(), config_directory() + "/experiments");
+}
+
+std::string policy_path(const std::string& name_or_path) {
+    return resolve(name_or_path, "policy", find_policies(), config_directory() + "/policies");
 }
 
 }  // namespace kestrel::cli

@@ -21,10 +21,12 @@ using Found = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] Found find_engines();
 [[nodiscard]] Found find_models();
 [[nodiscard]] Found find_experiments();
+[[nodiscard]] Found find_policies();
 
 // A name from the lists above or a path that exists, as an absolute path. Throw Error(usage) listing what there is.
 [[nodiscard]] std::string engine_path(const std::string& name_or_path);
 [[nodiscard]] std::string model_path(const std::string& name_or_path);
 [[nodiscard]] std::string experiment_path(const std::string& name_or_path);
+[[nodiscard]] std::string policy_path(const std::string& name_or_path);
 
 }  // namespace kestrel::cli

@@ -37,14 +37,15 @@ ProgressLine::~ProgressLine() {
     if (terminal_ && shown_) std::cerr << "\r\033[K" << std::flush;
 }
 
-void ProgressLine::update(const Plan& plan, const std::vector<Window>& windows) {
+void ProgressLine::update(const session::SessionProgress& so_far) {
     if (quiet_) return;
+    const Plan& plan = so_far.plan;
     const Clock::time_point now = Clock::now();
     if (!terminal_ && shown_ && now - last_shown_ < plain_interval) return;
     shown_ = true;
     last_shown_ = now;
     const int per_replicate = plan.super_rounds * 6;
-    const int done = static_cast<int>(windows.size()) / arm_count;
+    const int done = static_cast<int>(so_far.windows.size()) / arm_count;
     const int total = plan.replicates * per_replicate;
     const double elapsed = std::chrono::duration<double>(now - started_).count();
     Progress progress;
@@ -52,8 +53,13 @@ void ProgressLine::update(const Plan& plan, const std::vector<Window>& windows) 
     progress.replicates = plan.replicates;
     progress.round = (done - 1) % per_replicate + 1;
     progress.rounds = per_replicate;
-    progress.ratio = ratio_so_far(windows);
+    progress.ratio = ratio_so_far(so_far.windows);
     progress.seconds_left = elapsed / done * (total - done);
+    for (const Look& look : plan.looks) {
+        const int end = look.replicates * per_replicate;
+        if (end <= done && look.replicates < plan.replicates) ++progress.looks;
+        if (end > done && !progress.seconds_to_look) progress.seconds_to_look = elapsed / done * (end - done);
+    }
     std::cerr << (terminal_ ? "\r\033[K" : "") << progress_line(progress) << (terminal_ ? "" : "\n") << std::flush;
 }
 

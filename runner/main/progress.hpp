@@ -2,9 +2,8 @@
 #pragma once
 
 #include <chrono>
-#include <vector>
 
-#include "runner/record/record.hpp"
+#include "runner/session/supervisor.hpp"
 
 namespace kestrel::cli {
 
@@ -15,8 +14,8 @@ class ProgressLine {
     ProgressLine& operator=(const ProgressLine&) = delete;
     ~ProgressLine();  // leaves the cursor on a fresh line
 
-    // After each durable round, with all windows so far.
-    void update(const Plan& plan, const std::vector<Window>& windows);
+    // After each durable round.
+    void update(const session::SessionProgress& so_far);
 
   private:
     using Clock = std::chrono::steady_clock;

@@ -10,7 +10,7 @@
 namespace kestrel {
 
 // One stream for each purpose, so that asking for more of one thing never changes another.
-enum class RandomPurpose : std::uint64_t { load_orders = 1, schedules = 2, paddings = 3, tokens = 4, simulation = 5 };
+enum class RandomPurpose : std::uint64_t { load_orders = 1, schedules = 2, paddings = 3, tokens = 4, simulation = 5, selftest = 6 };
 
 // splitmix64 (Steele, Lea, Flood 2014): the n-th value is mix(state + n * 0x9e3779b97f4a7c15), n = 1, 2, ...
 class Random {

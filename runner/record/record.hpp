@@ -209,6 +209,55 @@ struct Session {
     std::optional<Verdict> verdict;
 };
 
+// What a sealed session adds to the service's own record: how base came out against its byte copy, and, where the difference between the
+// arms was planted and so is known, what was found of it.
+struct LedgerEntry {
+    std::string uuid;
+    std::string started_at;
+    double seconds = 0.0;  // from opening to seal
+    std::string host;
+    std::string device;
+    std::string engine;  // of base
+    std::string launch_mode;
+    std::string model_name;
+    std::string workload_sha256;
+    std::string experiment;
+    int super_rounds = 0;
+    bool same_code = false;  // the arms differ in nothing
+    VerdictKind verdict = VerdictKind::undecided;
+    double margin = 0.0;
+    Interval candidate;
+    Interval control;
+    std::optional<double> planted_d;  // the true ln(base / candidate), from outside the session
+};
+
+// count of `of`, with the exact two-sided binomial interval at 95 % of the rate behind it; 0 of 0 lies in [0, 1].
+struct Proportion {
+    int count = 0;
+    int of = 0;
+    double lo = 0.0;
+    double hi = 1.0;
+    bool operator==(const Proportion&) const = default;
+};
+
+// One host, device, engine and launch mode.
+struct LedgerRow {
+    std::string host;
+    std::string device;
+    std::string engine;
+    std::string launch_mode;
+    int sessions = 0;
+    // Controls (base against its byte copy) whose 95 % interval excludes 0. About one in twenty should: 1 - 0.95.
+    Proportion control_exclusions;
+    double control_sd = 0.0;  // pooled, between replicates
+    // Sessions whose arms are known to be equally fast: called FASTER or SLOWER, and called SAME.
+    Proportion false_alarms;
+    Proportion same;
+    // Sessions with a planted difference: called by its right name, and with it in the candidate's interval.
+    Proportion found;
+    Proportion covered;
+};
+
 // One line of `list` and `history`.
 struct SessionSummary {
     std::string uuid;

@@ -1,7 +1,7 @@
 // Experiments: named, versioned questions. One TOML file each in configs/experiments/.
 #pragma once
 
-#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +24,11 @@ struct Experiment {
     int threads = 0;    // 0: as many as the process may run on
     int position = 0;
     int tokens = 16;  // timed per window
-    int replicates = 6;
-    int super_rounds = 4;
-    double margin = 0.01;  // relative
+    std::string policy = "default";
+    // Instead of what the policy and the controls of earlier sessions say.
+    std::optional<int> replicates;
+    std::optional<int> super_rounds;
+    std::optional<double> margin;  // relative
 };
 
 // Reads an experiment; every key must be known. Throws Error(usage) naming file, line or key, and what is allowed.

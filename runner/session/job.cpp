@@ -7,7 +7,7 @@
 namespace kestrel::session {
 namespace {
 
-constexpr std::array<const char*, 4> kind_names{"inspect", "replicate", "check", "check_operators"};
+constexpr std::array<const char*, 5> kind_names{"inspect", "replicate", "check", "check_operators", "stopwatch"};
 
 JobKind kind_from(const std::string& name) {
     for (std::size_t i = 0; i < kind_names.size(); ++i) {
@@ -45,7 +45,8 @@ std::string encode(const Job& job) {
                       {"cache_minimum", job.cache.minimum},
                       {"verify_weights", job.cache.verify},
                       {"weights_digest", job.weights_digest},
-                      {"weights_block", job.weights_block}});
+                      {"weights_block", job.weights_block},
+                      {"seconds", job.seconds}});
 }
 
 Job decode_job(const std::string& line) {
@@ -78,6 +79,7 @@ Job decode_job(const std::string& line) {
     job.cache.verify = j.at("verify_weights").get<bool>();
     job.weights_digest = j.at("weights_digest").get<std::string>();
     job.weights_block = j.at("weights_block").get<std::string>();
+    job.seconds = j.at("seconds").get<double>();
     return job;
 }
 

@@ -16,6 +16,7 @@ enum class JobKind {
     replicate,        // load, warm up, run the super-rounds
     check,            // decode given tokens with one arm and compare with expected logits, or seeded ones with a reference engine
     check_operators,  // run single operators on seeded inputs and compare with a reference engine
+    stopwatch,        // decode with two arms in turn and report the plain times; see stopwatch.hpp
 };
 
 struct JobArm {
@@ -48,6 +49,7 @@ struct Job {
     CacheSettings cache;         // the worker's environment is scrubbed, so all of it comes with the job
     std::string weights_digest;  // replicate: what inspection found; empty: nothing is kept
     std::string weights_block;   // hash of the kept block (weight_file.hpp)
+    double seconds = 0.0;        // stopwatch: how long
 };
 
 [[nodiscard]] std::string encode(const Job& job);

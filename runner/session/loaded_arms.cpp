@@ -46,7 +46,7 @@ plugin::OpenRequest LoadedArms::request_for(const Job& job, const JobArm& arm) {
     request.model = job.model;
     request.switches = arm.switches;  // a list, even an empty one: the environment is ignored
     request.threads = static_cast<std::uint32_t>(job.threads);
-    request.max_positions = static_cast<std::uint32_t>(std::max<std::size_t>(job.tokens.size(), 1));
+    request.max_positions = static_cast<std::uint32_t>(std::max<std::size_t>(job.tokens.size(), inspected_tokens));
     return request;
 }
 

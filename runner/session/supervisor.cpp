@@ -10,6 +10,7 @@
 #include "runner/identity/difference.hpp"
 #include "runner/identity/manifest.hpp"
 #include "runner/identity/sha256.hpp"
+#include "runner/plan/choose.hpp"
 #include "runner/plan/plan.hpp"
 #include "runner/platform/host.hpp"
 #include "runner/record/error.hpp"
@@ -17,9 +18,10 @@
 #include "runner/record/names.hpp"
 #include "runner/session/arm_copies.hpp"
 #include "runner/session/job.hpp"
+#include "runner/session/outputs.hpp"
 #include "runner/session/worker_client.hpp"
-#include "runner/stats/estimate.hpp"
-#include "runner/stats/verdict.hpp"
+#include "runner/stats/assess.hpp"
+#include "runner/stats/looks.hpp"
 
 namespace kestrel::session {
 namespace {
@@ -66,12 +68,12 @@ constexpr std::string_view launch_switch = "KESTREL_LAUNCH";
 
 class SessionRun {
   public:
-    SessionRun(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock, SessionSink& sink,
+    SessionRun(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock, SessionSink* sink,
                const ProgressFunction& progress)
         : request_(&request),
           lock_(&lock),
-          sink_(&sink),
-          progress_(&progress),
+          sink_(sink),
+          progress_(progress),
           copies_(request.work_directory, request.uuid, preparation.base, preparation.candidate) {
         session_.uuid = request.uuid;
         session_.place = preparation.place;
@@ -85,20 +87,24 @@ class SessionRun {
         }
     }
 
+    // What run() would do, as far as it is decided before the first round.
+    PlannedSession planned() {
+        prepare_session();
+        return {session_, cost_};
+    }
+
     void run() {
-        session_.environment = environment_now();
-        session_.host = platform::host_name();
-        session_.device = platform::cpu_device_name();
-        note_load();
-        inspect();
-        make_the_plan();
-        session_.runner_version = KESTREL_VERSION;
+        prepare_session();
         sink_->begin(session_);
         try {
-            for (const auto& note : notes_) sink_->event(note.first, note.second);
-            for (const Finding& warning : evidence_.warnings) sink_->event("warning", warning.code + ": " + warning.sentence);
-            for (int index = 0; index < session_.plan.replicates; ++index) run_replicate(index);
-            finish();
+            for (const auto& [kind, detail] : notes_) sink_->event(kind, detail);
+            for (const Finding& warning : known_.warnings) sink_->event("warning", warning.code + ": " + warning.sentence);
+            for (const auto& [kind, detail] : request_->notes) sink_->event(kind, detail);
+            for (int done = 1; !verdict_; ++done) {
+                run_replicate(done - 1);
+                if (is_look(session_.plan, done)) look();
+            }
+            sink_->seal(*verdict_);
         } catch (const Error& error) {
             sink_->abort(error.what());
             throw;
@@ -117,15 +123,27 @@ class SessionRun {
         const auto busy = platform::busy_cores(busy_interval_ms);
         if (busy && *busy > busy_limit) {
             const long percent = std::lround(*busy * 100.0);
-            evidence_.warnings.push_back({"LOAD", "other programs kept " + std::to_string(percent) +
-                                                      " % of a core busy on this machine of " + std::to_string(platform::usable_cpus()) +
-                                                      " when the session began; stop them, or expect wider intervals"});
+            known_.warnings.push_back({"LOAD", "other programs kept " + std::to_string(percent) + " % of a core busy on this machine of " +
+                                                   std::to_string(platform::usable_cpus()) +
+                                                   " when the session began; stop them, or expect wider intervals"});
         }
+    }
+
+    // Everything before the first round.
+    void prepare_session() {
+        session_.environment = environment_now();
+        session_.host = platform::host_name();
+        session_.device = platform::cpu_device_name();
+        session_.runner_version = KESTREL_VERSION;
+        note_load();
+        inspect();
+        make_the_plan();
     }
 
     // What the engines make of the model and of their switches, before anything is timed or stored.
     void inspect() {
         const Job job = job_for(*request_, copies_, JobKind::inspect, {ArmRole::base, ArmRole::control, ArmRole::candidate});
+        const auto started = std::chrono::steady_clock::now();
         const WorkerEnd end = run_worker(job, lock_->fd(), silence_limit(), {}, [&](const nlohmann::json& message) {
             take_inspection(message);
             return false;
@@ -134,6 +152,7 @@ class SessionRun {
             const auto code = end.kind == WorkerEnd::Kind::failed ? static_cast<ExitCode>(end.error_code) : ExitCode::invalid;
             throw Error(code, "the engines cannot be measured: " + end.detail);
         }
+        cost_.fixed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
         check_effective_switches();
     }
 
@@ -150,6 +169,7 @@ class SessionRun {
         workload.weights_digest = message.at("weights_digest").get<std::string>();
         workload.layout_id = message.at("layout_id").get<std::string>();
         weights_block_ = message.at("weights_block").get<std::string>();
+        cost_.ms_per_token = message.at("ms_per_token").get<double>();
         const std::string device = message.at("device").get<std::string>();
         if (!device.empty()) session_.device = device;
         workload.launch_mode = device.empty() ? "cpu" : "stream";
@@ -174,9 +194,9 @@ class SessionRun {
     void note_stray_switch(const std::string& name) {
         const char* value = std::getenv(name.c_str());
         if (value == nullptr || !stray_.emplace(name, value).second) return;
-        evidence_.warnings.push_back({"ENVIRONMENT", name + "=" + value +
-                                                         " is set in the environment; it is ignored here, but an engine opened without a "
-                                                         "switch list would obey it: unset it"});
+        known_.warnings.push_back({"ENVIRONMENT", name + "=" + value +
+                                                      " is set in the environment; it is ignored here, but an engine opened without a "
+                                                      "switch list would obey it: unset it"});
     }
 
     void check_effective_switches() const {
@@ -197,18 +217,30 @@ class SessionRun {
 
     void make_the_plan() {
         const Experiment& experiment = request_->experiment;
+        const Policy& policy = request_->policy;
         PlanRequest wanted;
         wanted.experiment = experiment.name;
         wanted.experiment_version = experiment.version;
         wanted.seed = request_->seed;
-        wanted.replicates = experiment.replicates;
-        wanted.super_rounds = experiment.super_rounds;
+        wanted.super_rounds = experiment.super_rounds.value_or(policy.super_rounds);
         wanted.tokens = experiment.tokens;
         wanted.position = experiment.position;
         wanted.threads = session_.workload.threads;
-        wanted.margin = experiment.margin;
+        wanted.margin = experiment.margin.value_or(policy.margin);
+        wanted.confidence = 1.0 - policy.alpha;
+        wanted.control_confidence = policy.control_confidence;
+        wanted.output_rule = policy.output_rule;
+        wanted.policy = policy.name;
+        describe_workload();
+        const std::optional<double> control_sd = request_->control_sd ? request_->control_sd(session_, wanted.super_rounds) : std::nullopt;
+        wanted.control_sd = control_sd.value_or(0.0);
+        wanted.replicates = experiment.replicates.value_or(choose_length(policy, wanted.margin, control_sd).replicates);
         session_.plan = make_plan(wanted);
         session_.plan.sha256 = sha256_hex(canonical_json(session_.plan));
+    }
+
+    void describe_workload() {
+        const Experiment& experiment = request_->experiment;
         Workload& workload = session_.workload;
         workload.position = experiment.position;
         // The same tokens in every session of an experiment: only the order of the rounds is drawn anew.
@@ -256,7 +288,7 @@ class SessionRun {
             const auto windows = message.at("windows").get<std::vector<Window>>();
             sink_->round(windows);
             session_.windows.insert(session_.windows.end(), windows.begin(), windows.end());
-            if (*progress_) (*progress_)(session_.plan, session_.windows);
+            if (progress_) progress_({session_.plan, session_.windows, last_look_ ? &*last_look_ : nullptr});
             return true;
         }
         if (type == "note") sink_->event(message.at("kind").get<std::string>(), message.at("text").get<std::string>());
@@ -274,7 +306,7 @@ class SessionRun {
             const std::string role(name_of(arm.role));
             const auto effective = message.at("effective").at(role).get<std::vector<SwitchSetting>>();
             if (effective == arm.effective_switches && message.at("borrowed").get<bool>() == arm.borrowed_memory) continue;
-            evidence_.failed_guards.push_back(
+            known_.failed_guards.push_back(
                 {"EFFECTIVE", "in replicate " + std::to_string(replicate.index) + " the " + role +
                                   " arm ran with other effective switches or other memory than when it was inspected; its settings "
                                   "must follow from the switch list alone"});
@@ -304,54 +336,31 @@ class SessionRun {
         throw Error(ExitCode::invalid, what + blamed);
     }
 
-    void finish() {
-        for (const Finding& finding : copies_.changed()) evidence_.failed_guards.push_back(finding);
-        const Environment now = environment_now();
-        if (now.sha256 != session_.environment.sha256) {
-            for (const auto& [name, value] : now.facts) {
-                const std::string& before = session_.environment.facts[name];
-                if (before != value)
-                    evidence_.failed_guards.push_back(
-                        {"ENVIRONMENT", name + " changed during the session from '" + before + "' to '" + value + "'; run again"});
-            }
-        }
-        compare_outputs();
-        evidence_.seconds_per_replicate = seconds_ / session_.plan.replicates;
-        const Estimate result = estimate(session_.plan, session_.windows);
-        sink_->event("rehash", evidence_.failed_guards.empty() ? "artifacts and environment unchanged" : "changed, see verdict");
-        sink_->seal(judge(session_.plan, result, evidence_));
+    // At a planned look: everything known so far, and whether that ends the session.
+    void look() {
+        Evidence evidence = known_;
+        for (const Finding& finding : copies_.changed()) evidence.failed_guards.push_back(finding);
+        check_environment(evidence);
+        compare_outputs(session_, evidence);
+        evidence.seconds_per_replicate = seconds_ / static_cast<double>(session_.replicates.size());
+        Assessment assessment = assess(session_.plan, session_.windows, evidence);
+        std::string text = std::to_string(session_.replicates.size()) + " replicates: " + std::string(name_of(assessment.verdict.kind));
+        for (const std::string& reason : assessment.verdict.reasons) text += "; " + reason;
+        sink_->event("look", text);
+        if (assessment.may_stop) verdict_ = assessment.verdict;
+        last_look_ = std::move(assessment.verdict);
     }
 
-    void compare_outputs() {
-        evidence_.outputs_equal = true;
-        evidence_.output_text = "all arms, all rounds and the final states bit-identical";
-        const auto differ = [&](const std::string& where) {
-            if (evidence_.outputs_equal) evidence_.output_text = "outputs differ, first in " + where;
-            evidence_.outputs_equal = false;
-        };
-        // Every window decodes the same tokens from the same state, so one digest must serve them all.
-        for (const Window& window : session_.windows) {
-            if (window.output_digest != session_.windows.front().output_digest) {
-                differ("replicate " + std::to_string(window.replicate) + ", super-round " + std::to_string(window.super_round) +
-                       ", round " + std::to_string(window.round) + ", " + std::string(name_of(window.arm)));
-            }
+    void check_environment(Evidence& evidence) const {
+        const Environment now = environment_now();
+        if (now.sha256 == session_.environment.sha256) return;
+        for (const auto& [name, value] : now.facts) {
+            const auto found = session_.environment.facts.find(name);
+            const std::string before = found == session_.environment.facts.end() ? "" : found->second;
+            if (before == value) continue;
+            evidence.failed_guards.push_back(
+                {"ENVIRONMENT", name + " changed during the session from '" + before + "' to '" + value + "'", "run again"});
         }
-        if (!session_.replicates.empty() && session_.replicates.front().state_digest[0].empty()) {
-            evidence_.output_text = "tokens and logits of all arms and rounds bit-identical; final states not compared";
-            evidence_.warnings.push_back(
-                {"STATE", "the engine cannot save its state: outputs were compared, final states were not checked"});
-        }
-        int distinct = request_->experiment.tokens;
-        for (const Replicate& replicate : session_.replicates) {
-            distinct = std::min(distinct, replicate.distinct_tokens);
-            for (const std::string& digest : replicate.state_digest) {
-                if (digest != session_.replicates.front().state_digest[0])
-                    differ("the final state of replicate " + std::to_string(replicate.index));
-            }
-        }
-        evidence_.outputs_vacuous = distinct < 2;
-        evidence_.vacuous_text = std::to_string(distinct) + " distinct tokens in " + std::to_string(request_->experiment.tokens) +
-                                 "; a model that always answers the same token cannot show a difference in output";
     }
 
     static constexpr std::uint64_t token_seed = 20260101;  // any fixed number; part of the workload through the tokens
@@ -359,10 +368,13 @@ class SessionRun {
     const RunRequest* request_;
     const platform::DeviceLock* lock_;
     SessionSink* sink_;
-    const ProgressFunction* progress_;
+    ProgressFunction progress_;
     ArmCopies copies_;
     Session session_;
-    Evidence evidence_;
+    Evidence known_;  // beside times and outputs
+    ReplicateCost cost_;
+    std::optional<Verdict> last_look_;
+    std::optional<Verdict> verdict_;
     std::map<std::string, std::string> stray_;
     std::vector<std::pair<std::string, std::string>> notes_;  // events of the inspection, when there is no session yet
     std::string weights_block_;                               // hash of the kept block, empty: none
@@ -387,9 +399,13 @@ Preparation prepare(const RunRequest& request) {
     return out;
 }
 
+PlannedSession plan_session(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock) {
+    return SessionRun(request, preparation, lock, nullptr, {}).planned();
+}
+
 void run_session(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock, SessionSink& sink,
                  const ProgressFunction& progress) {
-    SessionRun(request, preparation, lock, sink, progress).run();
+    SessionRun(request, preparation, lock, &sink, progress).run();
 }
 
 }  // namespace kestrel::session

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/plan/choose.hpp"
 #include "runner/platform/lock.hpp"
 #include "runner/record/record.hpp"
 #include "runner/session/experiment.hpp"
@@ -17,7 +18,8 @@
 namespace kestrel::session {
 
 struct RunRequest {
-    Experiment experiment;     // margins, sizes and switches
+    Experiment experiment;     // sizes and switches
+    Policy policy;             // what the experiment leaves open
     std::string base_library;  // paths
     std::string candidate_library;
     std::string model_path;
@@ -27,6 +29,10 @@ struct RunRequest {
     std::optional<std::chrono::seconds> silence_limit;  // after which a worker counts as hung; by default it follows from the plan
     bool measure_identical = false;                     // an A/A session: nothing may differ
     CacheSettings cache;                                // of weights blocks
+    // The standard deviation between replicates of earlier controls: of sessions with this one's workload, host, device and engine, which
+    // are filled in, and so many super-rounds. Asked once, before the plan is made; may be empty.
+    std::function<std::optional<double>(const Session& session, int super_rounds)> control_sd;
+    std::vector<std::pair<std::string, std::string>> notes;  // events to record at the beginning: kind, detail
 };
 
 // The registered artifacts and the one place in which they differ.
@@ -57,11 +63,26 @@ class SessionSink {
     virtual void abort(const std::string& reason) = 0;
 };
 
-// Called after every durable round with all windows so far; must return quickly, no arm is being timed meanwhile.
-using ProgressFunction = std::function<void(const Plan& plan, const std::vector<Window>& windows)>;
+struct SessionProgress {
+    const Plan& plan;
+    const std::vector<Window>& windows;  // all so far
+    const Verdict* last_look;            // null before the first
+};
 
-// Runs the session to its seal, or to its abort. Throws Error if it cannot begin (nothing is stored then); once begun, everything that
-// goes wrong ends in sink.abort and an Error(invalid) with the reason.
+// Called after every durable round; must return quickly, no arm is being timed meanwhile.
+using ProgressFunction = std::function<void(const SessionProgress& progress)>;
+
+// A session that was inspected and planned, not run.
+struct PlannedSession {
+    Session session;  // plan, workload, place, arms, device; no rounds
+    // From the inspection: opening all arms and comparing their weights, which takes longer than a replicate's opening, and decoding a few
+    // tokens of base.
+    ReplicateCost cost;
+};
+[[nodiscard]] PlannedSession plan_session(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock);
+
+// Runs the session to its seal, which is at the first look that settles it, or to its abort. Throws Error if it cannot begin (nothing is
+// stored then); once begun, everything that goes wrong ends in sink.abort and an Error(invalid) with the reason.
 void run_session(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock, SessionSink& sink,
                  const ProgressFunction& progress);
 

@@ -1,11 +1,12 @@
 // Messages to the supervisor, one JSON object a line, by "type":
 //   phase      {what, arm?}                     before every call into an engine that may not come back
 //   note       {kind, text}                     for the session's log, as an event
-//   inspected  {info, weights_digest, layout_id, weights_block, borrowed, arms: [{role, engine, effective, known}]}
+//   inspected  {info, weights_digest, layout_id, weights_block, borrowed, ms_per_token, device, arms: [{role, engine, effective, known}]}
 //   ready      {borrowed, effective: by arm}    loaded and warmed up
 //   round      {windows: [3]}                   answered by "go" once it is durable
 //   done       {state_digest: [3], distinct_tokens}
 //   checked    see worker_check.cpp, worker_check_reference.cpp, worker_check_operators.cpp
+//   timed      see worker_stopwatch.cpp
 //   error      {code, message}                  then the worker leaves
 #include "runner/session/worker.hpp"
 
@@ -167,6 +168,16 @@ nlohmann::json effective_by_arm(const Job& job, LoadedArms& arms) {
     return by_arm;
 }
 
+// A rough figure for planning: the first tokens after opening, of which the first does not count.
+double first_ms_per_token(plugin::Engine& engine) {
+    constexpr int tokens = static_cast<int>(inspected_tokens) - 1;
+    engine.reset();
+    std::int32_t token = engine.decode(0);
+    const Clock::time_point begin = Clock::now();
+    for (int i = 0; i < tokens; ++i) token = engine.decode(token);
+    return static_cast<double>(ns_between(begin, Clock::now())) / 1e6 / tokens;
+}
+
 void run_inspect(const Job& job, Reporter& reporter) {
     LoadedArms arms(job, reporter, true);
     nlohmann::json described = nlohmann::json::array();
@@ -179,6 +190,9 @@ void run_inspect(const Job& job, Reporter& reporter) {
                              {"known", known}});
     }
     const plugin::ModelInfo info = arms.info();
+    const ArmRole first = job.arms.at(0).role;
+    reporter.phase("first tokens", first);
+    const double ms_per_token = first_ms_per_token(arms.engine(first));
     reporter.send({{"type", "inspected"},
                    {"info",
                     {{"layers", info.layers},
@@ -192,7 +206,8 @@ void run_inspect(const Job& job, Reporter& reporter) {
                    {"layout_id", arms.layout_id()},
                    {"weights_block", arms.weights_block()},
                    {"borrowed", arms.borrowed()},
-                   {"device", arms.library(job.arms.at(0).role).device()},
+                   {"ms_per_token", ms_per_token},
+                   {"device", arms.library(first).device()},
                    {"arms", described}});
 }
 
@@ -230,6 +245,9 @@ int run(platform::LineChannel& channel) {
                 break;
             case JobKind::check_operators:
                 run_check_operators(job, reporter);
+                break;
+            case JobKind::stopwatch:
+                run_stopwatch(job, reporter);
                 break;
         }
         return 0;

@@ -15,6 +15,9 @@
 
 namespace kestrel::session {
 
+// Tokens that an inspection decodes; an engine is opened for at least so many positions.
+inline constexpr std::size_t inspected_tokens = 5;
+
 // The supervisor's end of the conversation. Losing it ends the worker: nobody is left to measure for.
 class Reporter {
   public:
@@ -100,5 +103,6 @@ struct ChoiceCount {
 void run_check(const Job& job, Reporter& reporter);
 void run_check_reference(const Job& job, Reporter& reporter);
 void run_check_operators(const Job& job, Reporter& reporter);
+void run_stopwatch(const Job& job, Reporter& reporter);
 
 }  // namespace kestrel::session

@@ -4,7 +4,7 @@
 
 expect 0 "$AB" --help
 says "doctor"
-for command in run list show history compare diff doctor "check model" "check gdn" "check rq" "check attn"; do
+for command in run selftest list show history compare diff doctor "check model" "check gdn" "check rq" "check attn"; do
     # shellcheck disable=SC2086
     expect 0 "$AB" $command --help
     says "Example"
@@ -22,6 +22,13 @@ says "VLLM_CUDA_GDN_DELTA"
 expect 4 "$AB" diff /bin/sh "$TOYS/libtoy.so"
 expect 2 "$AB" diff "$WORK/missing.so" "$TOYS/libtoy.so"
 says "missing.so"
+# Every engine and its baseline differ in the define alone.
+for engine in cpu cuda; do
+    [ -e "$PREFIX/lib/libkestrel_$engine.so" ] || continue
+    expect 0 "$AB" diff "$PREFIX/lib/libkestrel_$engine.so" "$PREFIX/lib/libkestrel_${engine}_gemv_baseline.so"
+    says "One place"
+    says "VLLM_GEMV_AB_BASELINE"
+done
 
 # Nothing stored yet is no failure, and no verdict either.
 expect 0 "$AB" list

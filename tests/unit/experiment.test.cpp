@@ -58,8 +58,18 @@ TEST_CASE("experiment: every key is read") {
     CHECK(read.base.switches == std::vector<SwitchSetting>{{"S", "1"}});
     CHECK(read.candidate.switches.empty());
     CHECK(read.tokens == 8);
-    CHECK(read.replicates == 12);
-    CHECK(read.margin == Approx(0.005));
+    CHECK(read.replicates.value() == 12);
+    CHECK(read.margin.value() == Approx(0.005));
+}
+
+TEST_CASE("experiment: what the plan leaves out is the policy's") {
+    const auto path = std::filesystem::temp_directory_path() / "kestrel_experiment_policy.toml";
+    std::ofstream(path) << with("replicates = 12\nmargin_percent = 0.5", "policy = \"release\"");
+    const session::Experiment read = session::read_experiment(path.string());
+    CHECK(read.policy == "release");
+    CHECK_FALSE(read.replicates);
+    CHECK_FALSE(read.super_rounds);
+    CHECK_FALSE(read.margin);
 }
 
 TEST_CASE("experiment: mistakes are named") {
@@ -68,7 +78,7 @@ TEST_CASE("experiment: mistakes are named") {
     CHECK_THAT(read_error(with("tokens = 8", "tokens = 0")), Contains("'tokens' must be an integer from 2"));
     CHECK_THAT(read_error(with("tokens = 8", "tokens = 8.5")), Contains("'tokens' must be an integer"));
     CHECK_THAT(read_error(with("margin_percent = 0.5", "margin_percent = 0.0")), Contains("margin_percent"));
-    CHECK_THAT(read_error(with("margin_percent = 0.5", "")), Contains("'margin_percent' is missing"));
+    CHECK_THAT(read_error(with("model = \"m\"", "")), Contains("'model' is missing"));
     CHECK_THAT(read_error(with("[candidate]\nengine = \"b\"\n", "")), Contains("[candidate] is missing"));
     CHECK_THAT(read_error(with("S = \"1\"", "S = 1")), Contains("switch 'S' must be a string"));
     CHECK_THAT(read_error(with("[plan]", "[plan")), Contains("line"));

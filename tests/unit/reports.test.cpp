@@ -349,6 +349,8 @@ TEST_CASE("doctor: what is there, what is missing, what to do") {
 }
 
 TEST_CASE("progress: rounds done, ratio so far, time left, and no verdict") {
-    CHECK(progress_line({2, 6, 7, 24, 1.14763, 45.0}) == "replicate 2/6  round 7/24  ratio so far 1.1476  about 45 s left");
-    CHECK(progress_line({1, 6, 0, 24, {}, {}}) == "replicate 1/6  round 0/24");
+    CHECK(progress_line({2, 6, 7, 24, 1.14763, 45.0, 45.0, 0}) == "replicate 2/6  round 7/24  ratio so far 1.1476  about 45 s left");
+    CHECK(progress_line({8, 18, 7, 24, 1.14763, 45.0, 20.0, 1}) ==
+          "replicate 8/18  round 7/24  ratio so far 1.1476  undecided after 1 look  next look in about 20 s, at most 45 s left");
+    CHECK(progress_line({1, 6, 0, 24, {}, {}, {}, 0}) == "replicate 1/6  round 0/24");
 }
