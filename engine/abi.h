@@ -116,6 +116,10 @@ typedef struct kestrel_allocate { /* for memory that the caller cannot allocate 
     kestrel_status (*fill)(kestrel_memory_kind kind, void* memory, int byte, size_t bytes); /* sets every byte; done when it returns */
     /* What identifies the device that decode runs on: name, UUID, driver; text in `out`, cut to `size` bytes with the null. */
     kestrel_status (*device)(char* out, size_t size);
+    /* Between ordinary host memory and memory of this kind; done when they return. Several threads may call them at once, for pieces that
+     * do not overlap. A library whose struct_size ends before them does not have them. */
+    kestrel_status (*copy_in)(kestrel_memory_kind kind, void* memory, const void* host, size_t bytes);
+    kestrel_status (*copy_out)(kestrel_memory_kind kind, const void* memory, void* host, size_t bytes);
 } kestrel_allocate;
 
 typedef struct kestrel_memory_needs {
@@ -130,10 +134,12 @@ typedef struct kestrel_memory_needs {
 typedef struct kestrel_borrow { /* memory owned by the caller; addresses fixed until close */
     uint32_t struct_size;
     kestrel_status (*needs)(const kestrel_open_args* args, kestrel_memory_needs* out);
-    /* Loads the model named in args into args->weights. */
+    /* Loads the model named in args into args->weights. What it writes follows from the model's file, or the files in its directory and
+     * below, from the switches, the device and this library: a caller may keep a loaded block and lend it again, to any library whose own
+     * load would write the same bytes. */
     kestrel_status (*load)(const kestrel_open_args* args);
-    /* Digest of the loaded weights in canonical form (per tensor: name, shape, f32 values in row-major order), 64 hexadecimal
-     * digits and a null: equal for any layout that holds the same weights. Not cryptographic. */
+    /* Digest of the loaded weights in canonical form (per tensor: name, shape, f32 values in row-major order; digest.hpp
+     * defines it), 64 hexadecimal digits and a null: equal for any layout that holds the same weights. Not cryptographic. */
     kestrel_status (*digest)(const kestrel_open_args* args, char out[65]);
 } kestrel_borrow;
 

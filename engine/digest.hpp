@@ -1,10 +1,15 @@
-// Digest of named f32 tensors, equal for every engine and layout that holds the same values. Finds mistakes, not attackers.
+// Digest of named f32 tensors, equal for every engine and layout that holds the same values, and for any number of threads. Finds
+// mistakes, not attackers.
 //
-// Definition, so that another engine can compute it. Four 64-bit words, w[i] = mix(i + 1), take 32-byte blocks:
-// w[i] = rotl((w[i] ^ word i of the block) * 0x9E3779B97F4A7C15, 29) * 0xBF58476D1CE4E5B9, words little-endian. A tensor adds
-// its name, then its shape as 64-bit numbers, then its values; each of the three is preceded by its length in bytes as one
-// block (length, 0, 0, 0) and padded with zero bytes to whole blocks. At the end w[i] = mix(w[i] + w[(i+1)%4] * (2i + 3)), one
-// i after the other, twice over; the digest is w[0..3], 16 hexadecimal digits each. mix is the finaliser of splitmix64.
+// Definition, so that another engine can compute it. A hash is four 64-bit words, w[i] = mix(i + 1), that take 32-byte blocks:
+// w[i] = rotl((w[i] ^ word i of the block) * 0x9E3779B97F4A7C15, 29) * 0xBF58476D1CE4E5B9, words little-endian. "Bytes" are preceded by
+// their length as one block (length, 0, 0, 0) and padded with zero bytes to whole blocks. At the end w[i] = mix(w[i] + w[(i+1)%4] *
+// (2i + 3)), one i after the other, twice over. mix is the finaliser of splitmix64.
+// - A chunk is 2^20 consecutive values of a tensor in row-major order, the last one what is left; its hash takes them as bytes.
+// - A tensor's hash takes its name as bytes, its shape as bytes (64-bit numbers), one block (number of values, 0, 0, 0), and then the
+//   hash of each chunk, in order, as one block.
+// - The digest is a hash that takes one block (number of tensors, 0, 0, 0) and then the hash of each tensor, in canonical order, as one
+//   block; it is written as w[0..3], 16 hexadecimal digits each.
 #pragma once
 
 #include <array>
@@ -23,20 +28,34 @@ namespace kestrel {
     return x ^ (x >> 31);
 }
 
-class TensorDigest {
+using HashWords = std::array<std::uint64_t, 4>;
+
+class BlockHash {
   public:
-    void add(std::string_view name, std::span<const std::uint64_t> shape, std::span<const float> values);
-    // The same in pieces: `elements` values in all, every piece but the last a multiple of 8.
-    void begin(std::string_view name, std::span<const std::uint64_t> shape, std::uint64_t elements);
-    void add_values(std::span<const float> values) { add_blocks(std::as_bytes(values)); }
-    [[nodiscard]] std::array<std::uint64_t, 4> words() const;
+    void add_block(const HashWords& block);
+    void add_bytes(std::span<const std::byte> bytes);  // length and content
+    void add_text(std::string_view text) { add_bytes(std::as_bytes(std::span(text))); }
+    void add_numbers(std::span<const std::uint64_t> numbers) { add_bytes(std::as_bytes(numbers)); }
+    // Bytes in pieces: `bytes` in all, every piece but the last a multiple of 32.
+    void begin_bytes(std::uint64_t bytes) { add_block({bytes, 0, 0, 0}); }
+    void add_piece(std::span<const std::byte> bytes);
+    [[nodiscard]] HashWords words() const;
     [[nodiscard]] std::string hex() const;  // the words, 64 digits
 
   private:
-    void add_bytes(std::span<const std::byte> bytes);   // length and content
-    void add_blocks(std::span<const std::byte> bytes);  // content, padded
-    void add_block(const std::array<std::uint64_t, 4>& block);
-    std::array<std::uint64_t, 4> words_{mix(1), mix(2), mix(3), mix(4)};
+    HashWords words_{mix(1), mix(2), mix(3), mix(4)};
 };
+
+inline constexpr std::uint64_t chunk_elements = std::uint64_t{1} << 20;
+
+[[nodiscard]] constexpr std::uint64_t chunks_of(std::uint64_t elements) noexcept {
+    return (elements + chunk_elements - 1) / chunk_elements;
+}
+
+// From the hashes of its chunks.
+[[nodiscard]] HashWords tensor_hash(std::string_view name, std::span<const std::uint64_t> shape, std::uint64_t elements,
+                                    std::span<const HashWords> chunks);
+// From the hashes of all tensors.
+[[nodiscard]] std::string digest_of_tensors(std::span<const HashWords> tensors);
 
 }  // namespace kestrel

@@ -118,10 +118,11 @@ std::string digest_borrowed(const kestrel_open_args& args) {
     const WeightLayout layout = layout_for(*source, switches_of(args));
     const std::byte* weights = lent_weights(args, layout);
     const WeightArrangement* own = backend_library().arrangement;
-    if (own == nullptr || own->restore != nullptr) return digest_of(layout, weights, own != nullptr ? own->restore : nullptr);
+    if (own == nullptr) return digest_of(layout, weights, threads_of(args));
+    if (own->restore != nullptr) return digest_of(layout, weights, threads_of(args), own->restore);
     const MemoryBlock host = host_block(layout, *source);
     own->get(layout, weights, host.data());
-    return digest_of(layout, host.data());
+    return digest_of(layout, host.data(), threads_of(args));
 }
 
 }  // namespace kestrel

@@ -1,9 +1,11 @@
 #include "engine/weights.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <numeric>
 
+#include "engine/cpu/thread_pool.hpp"
 #include "engine/digest.hpp"
 #include "engine/error.hpp"
 #include "engine/memory.hpp"
@@ -20,6 +22,42 @@ void for_each_conv(const TensorSpec& tensor, const Body& body) {
     for (std::uint64_t c = 0; c < channels; ++c) {
         for (std::uint64_t t = 0; t < taps; ++t) body(c * taps + t, t * channels + c);
     }
+}
+
+// Values that a digest makes at a time: whole blocks of every type, and little enough to stay in the cache until they are hashed.
+constexpr std::uint64_t piece_elements = 16384;
+
+// What a thread works with beside the block.
+struct Scratch {
+    std::vector<float> values = std::vector<float>(piece_elements);
+    std::vector<std::byte> stored = std::vector<std::byte>(piece_elements * sizeof(float));  // no type takes more
+};
+
+// The tensor's canonical values from `first` on, which is where a block of its type begins.
+void canonical_values(const TensorSpec& tensor, const std::byte* block, ReadStored read, std::uint64_t first, std::span<float> out,
+                      std::span<std::byte> scratch) {
+    if (tensor.role != Role::conv && read != nullptr) {
+        read(tensor, block, first, out.size(), scratch.data());
+        return dequantise(tensor.type, scratch.data(), out);
+    }
+    const std::byte* stored = block + tensor.offset;
+    if (tensor.role != Role::conv) return dequantise(tensor.type, stored + bytes_of(info_of(tensor.type), first), out);
+    const auto* held = reinterpret_cast<const float*>(stored);
+    const std::uint64_t channels = tensor.shape[0];
+    const std::uint64_t taps = tensor.shape[2];
+    for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = held[(first + i) % taps * channels + (first + i) / taps];
+}
+
+HashWords chunk_hash(const TensorSpec& tensor, const std::byte* block, ReadStored read, std::uint64_t first, std::uint64_t elements,
+                     Scratch& scratch) {
+    BlockHash hash;
+    hash.begin_bytes(elements * sizeof(float));
+    for (std::uint64_t done = 0; done < elements; done += piece_elements) {
+        const std::span<float> values = std::span(scratch.values).first(std::min<std::uint64_t>(piece_elements, elements - done));
+        canonical_values(tensor, block, read, first + done, values, scratch.stored);
+        hash.add_piece(std::as_bytes(values));
+    }
+    return hash.words();
 }
 
 }  // namespace
@@ -108,16 +146,25 @@ std::uint64_t WeightLayout::parameters() const {
 }
 
 std::uint64_t WeightLayout::shape_hash() const {
-    TensorDigest shapes;
-    for (const TensorSpec& tensor : tensors_) shapes.add(tensor.name, tensor.shape, {});
+    BlockHash shapes;
+    const auto add = [&](std::string_view name, std::span<const std::uint64_t> shape) {
+        shapes.add_text(name);
+        shapes.add_numbers(shape);
+        shapes.add_block({});
+    };
+    for (const TensorSpec& tensor : tensors_) add(tensor.name, tensor.shape);
     const std::uint64_t order[] = {static_cast<std::uint64_t>(head_order_)};
-    shapes.add("head order", order, {});
+    add("head order", order);
     return shapes.words()[0];
 }
 
 std::string WeightLayout::id() const {
-    TensorDigest types;
-    for (const TensorSpec& tensor : tensors_) types.add(info_of(tensor.type).name, {}, {});
+    BlockHash types;
+    for (const TensorSpec& tensor : tensors_) {
+        types.add_text(info_of(tensor.type).name);
+        types.add_numbers({});
+        types.add_block({});
+    }
     std::string id = "cpu-v2-";
     for (const std::uint64_t hash : {shape_hash(), types.words()[0]}) {
         for (int shift = 60; shift >= 0; shift -= 4) id += "0123456789abcdef"[(hash >> shift) & 15U];
@@ -142,36 +189,37 @@ void to_block(const TensorSpec& tensor, std::span<const float> canonical, std::b
     }
 }
 
-std::string digest_of(const WeightLayout& layout, const std::byte* block, ReadStored read) {
-    TensorDigest digest;
-    std::vector<float> values;
-    std::vector<std::byte> restored;
+std::string digest_of(const WeightLayout& layout, const std::byte* block, std::uint32_t threads, ReadStored read) {
+    struct Chunk {
+        const TensorSpec* tensor;
+        std::uint64_t first;
+        std::uint64_t elements;
+    };
+    std::vector<Chunk> chunks;
     for (const TensorSpec& tensor : layout.tensors()) {
-        const std::byte* stored = block + tensor.offset;
-        digest.begin(tensor.name, tensor.shape, tensor.elements());
-        if (tensor.role == Role::conv) {
-            values.resize(tensor.elements());
-            const auto* held = reinterpret_cast<const float*>(stored);
-            for_each_conv(tensor, [&](std::uint64_t to, std::uint64_t at) { values[to] = held[at]; });
-            digest.add_values(values);
-            continue;
-        }
-        // Piece by piece: a large matrix in f32 would not fit beside the block. Pieces are whole blocks of every type.
-        constexpr std::uint64_t piece = 65536;
-        for (std::uint64_t done = 0; done < tensor.elements(); done += piece) {
-            values.resize(std::min(piece, tensor.elements() - done));
-            const TensorTypeInfo& info = info_of(tensor.type);
-            const std::byte* from = stored + bytes_of(info, done);
-            if (read != nullptr) {
-                restored.resize(bytes_of(info, values.size()));
-                read(tensor, block, done, values.size(), restored.data());
-                from = restored.data();
-            }
-            dequantise(tensor.type, from, values);
-            digest.add_values(values);
+        for (std::uint64_t first = 0; first < tensor.elements(); first += chunk_elements) {
+            chunks.push_back({&tensor, first, std::min(chunk_elements, tensor.elements() - first)});
         }
     }
-    return digest.hex();
+    std::vector<HashWords> hashes(chunks.size());
+    // Chunks differ in cost and threads in speed, so each thread takes the next one when it is done with the last.
+    std::atomic<std::size_t> next{0};
+    cpu::ThreadPool pool(static_cast<std::uint32_t>(std::clamp<std::size_t>(threads, 1, std::max<std::size_t>(chunks.size(), 1))));
+    std::vector<Scratch> scratch(pool.threads());
+    pool.run([&](std::size_t part, std::size_t) {
+        for (std::size_t i = next.fetch_add(1); i < chunks.size(); i = next.fetch_add(1)) {
+            hashes[i] = chunk_hash(*chunks[i].tensor, block, read, chunks[i].first, chunks[i].elements, scratch[part]);
+        }
+    });
+
+    std::vector<HashWords> tensors;
+    std::size_t at = 0;
+    for (const TensorSpec& tensor : layout.tensors()) {
+        const std::size_t count = chunks_of(tensor.elements());
+        tensors.push_back(tensor_hash(tensor.name, tensor.shape, tensor.elements(), std::span(hashes).subspan(at, count)));
+        at += count;
+    }
+    return digest_of_tensors(tensors);
 }
 
 }  // namespace kestrel

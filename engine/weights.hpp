@@ -100,8 +100,9 @@ class Weights {
 using ReadStored = void (*)(const TensorSpec& tensor, const std::byte* block, std::uint64_t first, std::uint64_t count, std::byte* stored);
 
 // Canonical digest (digest.hpp) of a filled block, tensors in the canonical order, 64 hexadecimal digits: of the values that the block
-// holds, so equal for blocks of other types that hold the same ones. `read` null: the block is as WeightLayout says.
-[[nodiscard]] std::string digest_of(const WeightLayout& layout, const std::byte* block, ReadStored read = nullptr);
+// holds, so equal for blocks of other types that hold the same ones, and for any number of threads. `read` null: the block is as
+// WeightLayout says.
+[[nodiscard]] std::string digest_of(const WeightLayout& layout, const std::byte* block, std::uint32_t threads, ReadStored read = nullptr);
 
 // Writes an f32 tensor's canonical values to its place.
 void to_block(const TensorSpec& tensor, std::span<const float> canonical, std::byte* block);

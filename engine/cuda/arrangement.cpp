@@ -1,9 +1,11 @@
 #include "engine/cuda/arrangement.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <vector>
 
+#include "engine/cpu/thread_pool.hpp"
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/planes.hpp"
 
@@ -12,6 +14,7 @@ namespace {
 
 // Bytes that pass through a buffer on the host at a time.
 constexpr std::size_t piece_bytes = std::size_t{8} << 20;
+constexpr std::uint32_t most_fetching_threads = 16;
 
 // visit(plane, first block, blocks, offset of the piece in the tensor) for pieces of a plane that fit the buffer.
 template <class Visit>
@@ -34,20 +37,50 @@ void put(const WeightLayout& layout, const std::byte* host, std::byte* weights) 
     }
 }
 
+// Part of a plane on its way back into a tensor's blocks.
+struct Piece {
+    const TensorSpec* tensor;
+    Plane plane;
+    std::uint64_t first;  // block
+    std::uint64_t count;
+    std::uint64_t offset;  // of the piece in the tensor on the device
+};
+
+cudaError_t fetch(const Piece& piece, const std::byte* weights, std::byte* host, std::vector<std::byte>& buffer) {
+    const TensorSpec& tensor = *piece.tensor;
+    const std::size_t bytes = piece.count * piece.plane.bytes;
+    const std::byte* from = weights + tensor.offset + piece.offset;
+    // On the thread's own stream, so that threads do not wait for each other.
+    const cudaError_t status = cudaMemcpyAsync(buffer.data(), from, bytes, cudaMemcpyDeviceToHost, cudaStreamPerThread);
+    if (status != cudaSuccess) return status;
+    if (const cudaError_t end = cudaStreamSynchronize(cudaStreamPerThread); end != cudaSuccess) return end;
+    const std::uint64_t block_bytes = info_of(tensor.type).block_bytes;
+    std::byte* to = host + tensor.offset + piece.first * block_bytes + piece.plane.from;
+    for (std::uint64_t i = 0; i < piece.count; ++i) {
+        std::memcpy(to + i * block_bytes, &buffer[i * piece.plane.bytes], piece.plane.bytes);
+    }
+    return cudaSuccess;
+}
+
+// By several threads: one alone writes into the blocks far more slowly than the device sends.
 void get(const WeightLayout& layout, const std::byte* weights, std::byte* host) {
-    std::vector<std::byte> buffer(piece_bytes);
+    std::vector<Piece> pieces;
     for (const TensorSpec& tensor : layout.tensors()) {
-        const std::uint64_t block_bytes = info_of(tensor.type).block_bytes;
         for_each_piece(tensor.type, tensor.bytes(),
                        [&](const Plane& plane, std::uint64_t first, std::uint64_t count, std::uint64_t offset) {
-                           check(cudaMemcpy(buffer.data(), weights + tensor.offset + offset, count * plane.bytes, cudaMemcpyDeviceToHost),
-                                 "fetching weights");
-                           std::byte* to = host + tensor.offset + first * block_bytes + plane.from;
-                           for (std::uint64_t i = 0; i < count; ++i) {
-                               std::memcpy(to + i * block_bytes, &buffer[i * plane.bytes], plane.bytes);
-                           }
+                           pieces.push_back({&tensor, plane, first, count, offset});
                        });
     }
+    cpu::ThreadPool pool(std::min(cpu::available_processors(), most_fetching_threads));
+    std::vector<std::vector<std::byte>> buffers(pool.threads(), std::vector<std::byte>(piece_bytes));
+    std::vector<cudaError_t> errors(pool.threads(), cudaSuccess);
+    std::atomic<std::size_t> next{0};
+    pool.run([&](std::size_t part, std::size_t) {
+        for (std::size_t i = next.fetch_add(1); i < pieces.size() && errors[part] == cudaSuccess; i = next.fetch_add(1)) {
+            errors[part] = fetch(pieces[i], weights, host, buffers[part]);
+        }
+    });
+    for (const cudaError_t error : errors) check(error, "fetching weights");
 }
 
 }  // namespace

@@ -40,6 +40,25 @@ kestrel_status fill(kestrel_memory_kind kind, void* memory, int byte, size_t byt
     });
 }
 
+// On the calling thread's own stream, so that threads that copy at the same time do not wait for each other.
+kestrel_status copy(void* to, const void* from, size_t bytes, cudaMemcpyKind direction, const char* what) {
+    return guarded([&] {
+        if (to == nullptr || from == nullptr) bad_argument("memory is null");
+        check(cudaMemcpyAsync(to, from, bytes, direction, cudaStreamPerThread), what);
+        check(cudaStreamSynchronize(cudaStreamPerThread), what);
+    });
+}
+
+kestrel_status copy_in(kestrel_memory_kind kind, void* memory, const void* host, size_t bytes) {
+    return copy(memory, host, bytes, kind == KESTREL_MEMORY_DEVICE ? cudaMemcpyHostToDevice : cudaMemcpyHostToHost,
+                "copying to the device");
+}
+
+kestrel_status copy_out(kestrel_memory_kind kind, const void* memory, void* host, size_t bytes) {
+    return copy(host, memory, bytes, kind == KESTREL_MEMORY_DEVICE ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost,
+                "copying from the device");
+}
+
 kestrel_status device(char* out, size_t size) {
     return guarded([&] {
         if (out == nullptr || size == 0) bad_argument("no room for the device's name");
@@ -68,7 +87,7 @@ kestrel_status captured(kestrel_engine* engine, void** graph) {
     });
 }
 
-constexpr kestrel_allocate allocate_table{sizeof(kestrel_allocate), allocate, release, fill, device};
+constexpr kestrel_allocate allocate_table{sizeof(kestrel_allocate), allocate, release, fill, device, copy_in, copy_out};
 constexpr kestrel_graph graph_table{sizeof(kestrel_graph), captured};
 
 }  // namespace

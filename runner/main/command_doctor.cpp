@@ -7,6 +7,7 @@
 #include "reports/format.hpp"
 #include "runner/identity/elf_note.hpp"
 #include "runner/identity/manifest.hpp"
+#include "runner/main/cache_settings.hpp"
 #include "runner/main/commands.hpp"
 #include "runner/main/paths.hpp"
 #include "runner/main/print.hpp"
@@ -83,6 +84,26 @@ void machine_items(Items& items) {
     }
 }
 
+void cache_items(Items& items) {
+    try {
+        const session::CacheSettings settings = cache_settings();
+        if (settings.folder.empty() || settings.limit == 0) {
+            const bool off = settings.limit == 0;
+            items.push_back({"weight cache", DoctorStatus::ok, off ? "none, KESTREL_AB_CACHE_LIMIT is 0" : "none, HOME is not set",
+                             off ? "" : "name a folder with KESTREL_AB_CACHE"});
+            return;
+        }
+        const session::CacheUsage usage = session::usage_of(settings);
+        const auto gib = [](std::uint64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1U << 30U), 2) + " GiB"; };
+        items.push_back(
+            {"weight cache", usage.problem.empty() ? DoctorStatus::ok : DoctorStatus::not_checked,
+             settings.folder + ", " + std::to_string(usage.blocks) + " blocks, " + gib(usage.bytes) + " of at most " + gib(settings.limit),
+             usage.problem.empty() ? "" : "not used: " + usage.problem});
+    } catch (const Error& error) {
+        items.push_back({"weight cache", DoctorStatus::missing, error.what(), "correct or unset it"});
+    }
+}
+
 // Workers never see the environment, but an engine in production does.
 void switch_items(Items& items) {
     for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -101,6 +122,7 @@ ExitCode command_doctor(const CommonOptions& common) {
     database_items(database_path(common.database), items);
     engine_items(items);
     config_items(items);
+    cache_items(items);
     machine_items(items);
     switch_items(items);
     print(

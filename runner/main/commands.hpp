@@ -33,6 +33,8 @@ struct RunOptions {
     std::optional<int> patience_seconds;
     bool all_rounds = false;
     bool measure_identical = false;
+    bool no_weight_cache = false;
+    bool verify_weights = false;
     bool plan_only = false;
 };
 [[nodiscard]] ExitCode command_run(const CommonOptions& common, const RunOptions& options);
@@ -40,8 +42,8 @@ struct RunOptions {
 struct SelftestOptions {
     bool ledger = false;
     bool aa = false;
-    double planted_percent = 0.0;  // 0: nothing is planted
-    int sessions = 10;             // with planted: of which each draws whether anything is planted
+    double planted_percent = 0.0;    // 0: nothing is planted
+    int sessions = 10;               // with planted: of which each draws whether anything is planted
     double calibrate_seconds = 3.0;  // of stopwatch in each of ten processes
     std::string engine = "kestrel_cpu";
     RunOptions run;  // model, sizes, policy

@@ -1,7 +1,10 @@
 #include "runner/main/desk.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <random>
 
+#include "runner/main/cache_settings.hpp"
 #include "runner/main/paths.hpp"
 #include "runner/main/progress.hpp"
 #include "runner/platform/host.hpp"
@@ -24,7 +27,10 @@ class StoreSink : public session::SessionSink {
         store_->add_round(uuid_, windows, readings);
     }
     void finish_replicate(const Replicate& replicate) override { store_->finish_replicate(uuid_, replicate); }
-    void event(const std::string& kind, const std::string& detail) override { store_->add_event(uuid_, kind, detail); }
+    void event(const std::string& kind, const std::string& detail) override {
+        store_->add_event(uuid_, kind, detail);
+        if (kind == session::no_cache_event) spdlog::warn("{}: {}", kind, detail);
+    }
     void seal(const Verdict& verdict) override { store_->seal(uuid_, verdict); }
     void abort(const std::string& reason) override { store_->abort(uuid_, reason); }
 
@@ -105,6 +111,9 @@ session::RunRequest request_for(const CommonOptions& common, const RunOptions& o
     request.seed = options.seed.value_or(drawn_seed());
     if (options.patience_seconds) request.silence_limit = std::chrono::seconds(*options.patience_seconds);
     request.measure_identical = options.measure_identical;
+    request.cache = cache_settings();
+    if (options.no_weight_cache) request.cache.folder.clear();
+    request.cache.verify = options.verify_weights;
     return request;
 }
 

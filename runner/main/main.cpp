@@ -23,7 +23,9 @@ class Program {
         app_.footer(
             "Exit codes: 0 pass (FASTER, SAME, identical), 1 SLOWER or a failed check, 2 usage or configuration, 3 UNDECIDED,\n"
             "4 refused as not comparable, 5 aborted, INVALID or not checked, 6 storage or integrity.\n"
-            "The database is --db, else $KESTREL_AB_DB, else $XDG_STATE_HOME/kestrel-ab/kestrel-ab.db.");
+            "The database is --db, else $KESTREL_AB_DB, else $XDG_STATE_HOME/kestrel-ab/kestrel-ab.db.\n"
+            "Loaded weights are kept in $KESTREL_AB_CACHE, else $XDG_CACHE_HOME/kestrel-ab, else ~/.cache/kestrel-ab, up to\n"
+            "$KESTREL_AB_CACHE_LIMIT (64GiB; 0: none), for models from $KESTREL_AB_CACHE_MINIMUM (64MiB).");
         add_run();
         add_selftest();
         add_queries();
@@ -84,6 +86,10 @@ class Program {
             ->check(CLI::Range(1, 86400));
         run->add_flag("--all-rounds", run_.all_rounds, "Print every round, not one line per super-round");
         run->add_flag("--aa", run_.measure_identical, "Measure a build against itself (no difference is required instead of one)");
+        run->add_flag("--no-weight-cache", run_.no_weight_cache,
+                      "Load the model in every replicate, not from the block kept in $KESTREL_AB_CACHE");
+        run->add_flag("--verify-weights", run_.verify_weights,
+                      "Load and digest the weights at inspection even if artifacts and model files are unchanged since an earlier one");
         run->callback([this] { action_ = [this] { return cli::command_run(common_, run_); }; });
     }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 
 #include "runner/record/error.hpp"
 
@@ -172,6 +173,32 @@ void EngineLibrary::fill_device(std::span<std::byte> memory, std::byte value) co
     const auto* allocate = capability<kestrel_allocate>(KESTREL_CAP_ALLOCATE);
     const kestrel_status status = allocate->fill(KESTREL_MEMORY_DEVICE, memory.data(), std::to_integer<int>(value), memory.size());
     if (status != KESTREL_OK) fail(status, "fill device memory");
+}
+
+// Both were added to the table after its first version, and sessions compare old builds with new ones.
+bool EngineLibrary::copies_device_memory() const {
+    const auto* allocate = capability<kestrel_allocate>(KESTREL_CAP_ALLOCATE);
+    return allocate != nullptr && allocate->struct_size >= offsetof(kestrel_allocate, copy_out) + sizeof allocate->copy_out &&
+           allocate->copy_in != nullptr && allocate->copy_out != nullptr;
+}
+
+void EngineLibrary::copy_in(std::span<std::byte> device, std::span<const std::byte> host) const {
+    const auto* allocate = capability<kestrel_allocate>(KESTREL_CAP_ALLOCATE);
+    const kestrel_status status = allocate->copy_in(KESTREL_MEMORY_DEVICE, device.data(), host.data(), host.size());
+    if (status != KESTREL_OK) fail(status, "copy to the device");
+}
+
+void EngineLibrary::copy_out(std::span<const std::byte> device, std::span<std::byte> host) const {
+    const auto* allocate = capability<kestrel_allocate>(KESTREL_CAP_ALLOCATE);
+    const kestrel_status status = allocate->copy_out(KESTREL_MEMORY_DEVICE, device.data(), host.data(), host.size());
+    if (status != KESTREL_OK) fail(status, "copy from the device");
+}
+
+std::shared_ptr<std::byte> EngineLibrary::allocate_staging(std::size_t bytes) const {
+    const auto* allocate = capability<kestrel_allocate>(KESTREL_CAP_ALLOCATE);
+    void* memory = nullptr;
+    if (allocate->allocate(KESTREL_MEMORY_HOST, bytes, &memory) != KESTREL_OK) return nullptr;
+    return {static_cast<std::byte*>(memory), [release = allocate->release](std::byte* own) { release(KESTREL_MEMORY_HOST, own); }};
 }
 
 std::string EngineLibrary::device() const {

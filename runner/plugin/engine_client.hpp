@@ -115,6 +115,13 @@ class EngineLibrary {
     [[nodiscard]] std::unique_ptr<DeviceMemory> allocate_device(std::size_t bytes) const;
     // Sets every byte of device memory, whoever allocated it.
     void fill_device(std::span<std::byte> memory, std::byte value) const;
+    // Whether the library copies between the host and memory that the host cannot reach; the next three are only for such a library.
+    // Several threads may copy at once.
+    [[nodiscard]] bool copies_device_memory() const;
+    void copy_in(std::span<std::byte> device, std::span<const std::byte> host) const;
+    void copy_out(std::span<const std::byte> device, std::span<std::byte> host) const;
+    // Host memory that the device reaches directly, so that copies are fast; null if there is none. Must not outlive the library.
+    [[nodiscard]] std::shared_ptr<std::byte> allocate_staging(std::size_t bytes) const;
     // What decode runs on, e.g. "cuda: NVIDIA H200, UUID ..., driver API 13.0"; "" for the host's processors.
     [[nodiscard]] std::string device() const;
 

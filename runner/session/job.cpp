@@ -40,6 +40,12 @@ std::string encode(const Job& job) {
                       {"shallow_tolerance", job.shallow_tolerance},
                       {"deep_tolerance", job.deep_tolerance},
                       {"deep_layers", job.deep_layers},
+                      {"cache_folder", job.cache.folder},
+                      {"cache_limit", job.cache.limit},
+                      {"cache_minimum", job.cache.minimum},
+                      {"verify_weights", job.cache.verify},
+                      {"weights_digest", job.weights_digest},
+                      {"weights_block", job.weights_block},
                       {"seconds", job.seconds}});
 }
 
@@ -67,6 +73,12 @@ Job decode_job(const std::string& line) {
     job.shallow_tolerance = j.at("shallow_tolerance").get<double>();
     job.deep_tolerance = j.at("deep_tolerance").get<double>();
     job.deep_layers = j.at("deep_layers").get<int>();
+    job.cache.folder = j.at("cache_folder").get<std::string>();
+    job.cache.limit = j.at("cache_limit").get<std::uint64_t>();
+    job.cache.minimum = j.at("cache_minimum").get<std::uint64_t>();
+    job.cache.verify = j.at("verify_weights").get<bool>();
+    job.weights_digest = j.at("weights_digest").get<std::string>();
+    job.weights_block = j.at("weights_block").get<std::string>();
     job.seconds = j.at("seconds").get<double>();
     return job;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runner/record/record.hpp"
+#include "runner/session/weight_cache.hpp"
 
 namespace kestrel::session {
 
@@ -45,7 +46,10 @@ struct Job {
     double shallow_tolerance = 0.0;  // check: of max |logit|, for models with fewer than `deep_layers` layers; 0: derived
     double deep_tolerance = 0.0;     // check: for the others
     int deep_layers = 0;
-    double seconds = 0.0;  // stopwatch: how long
+    CacheSettings cache;         // the worker's environment is scrubbed, so all of it comes with the job
+    std::string weights_digest;  // replicate: what inspection found; empty: nothing is kept
+    std::string weights_block;   // hash of the kept block (weight_file.hpp)
+    double seconds = 0.0;        // stopwatch: how long
 };
 
 [[nodiscard]] std::string encode(const Job& job);

@@ -87,29 +87,8 @@ void LoadedArms::lend_memory(const Job& job, Reporter& reporter, bool compare_we
         return;
     }
 
-    // Every replicate loads with its first arm; that the others would load the same is checked once, when the engines are inspected, for
-    // each artifact.
-    for (std::size_t i = 0; i < arms_.size(); ++i) {
-        const bool seen = std::any_of(job.arms.begin(), job.arms.begin() + static_cast<std::ptrdiff_t>(i),
-                                      [&](const JobArm& arm) { return arm.artifact == job.arms[i].artifact; });
-        if (i > 0 && (seen || !compare_weights)) continue;
-        const plugin::OpenRequest request = request_for(job, job.arms[i]);
-        reporter.phase("load model", arms_[i].role);
-        // Whatever an earlier arm wrote must not pass for this arm's own loading.
-        if (i > 0 && needs[0].device) arms_[i].library->fill_device(lent_.weights, std::byte{0xff});
-        if (i > 0 && !needs[0].device) std::fill(lent_.weights.begin(), lent_.weights.end(), std::byte{0xff});
-        arms_[i].library->load_weights(request, lent_);
-        if (!compare_weights) continue;
-        reporter.phase("digest of the weights", arms_[i].role);
-        const std::string digest = arms_[i].library->weights_digest(request, lent_);
-        if (i > 0 && digest != weights_digest_) {
-            throw Error(ExitCode::not_comparable, "the " + std::string(name_of(arms_[i].role)) + " and " +
-                                                      std::string(name_of(arms_[0].role)) + " arms load different weights from " +
-                                                      job.model + " (digests " + digest + " and " + weights_digest_ +
-                                                      "); compare engines that read the model alike");
-        }
-        weights_digest_ = digest;
-    }
+    if (compare_weights) return inspect_weights(job, reporter, needs[0].device);
+    fetch_weights(job, reporter, needs[0].device);
 }
 
 void LoadedArms::open(const Job& job, Reporter& reporter) {

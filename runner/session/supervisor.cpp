@@ -47,6 +47,7 @@ Job job_for(const RunRequest& request, const ArmCopies& copies, JobKind kind, co
     job.model = request.model_path;
     job.threads = request.experiment.threads;
     job.position = request.experiment.position;
+    job.cache = request.cache;
     for (const ArmRole role : order) {
         job.arms.push_back({role, copies.path(role), switches_of(request.experiment, role), copies.artifact(role)});
     }
@@ -99,6 +100,7 @@ class SessionRun {
         telemetry_.emplace(telemetry::TelemetrySettings{.device = session_.device});
         sink_->begin(session_);
         try {
+            for (const auto& [kind, detail] : notes_) sink_->event(kind, detail);
             for (const Finding& warning : known_.warnings) sink_->event("warning", warning.code + ": " + warning.sentence);
             for (const auto& [kind, detail] : request_->notes) sink_->event(kind, detail);
             for (int done = 1; !verdict_; ++done) {
@@ -159,6 +161,7 @@ class SessionRun {
     }
 
     void take_inspection(const nlohmann::json& message) {
+        if (message.at("type") == "note") notes_.emplace_back(message.at("kind").get<std::string>(), message.at("text").get<std::string>());
         if (message.at("type") != "inspected") return;
         const nlohmann::json& info = message.at("info");
         Workload& workload = session_.workload;
@@ -169,6 +172,7 @@ class SessionRun {
         workload.model_path = request_->model_path;
         workload.weights_digest = message.at("weights_digest").get<std::string>();
         workload.layout_id = message.at("layout_id").get<std::string>();
+        weights_block_ = message.at("weights_block").get<std::string>();
         cost_.ms_per_token = message.at("ms_per_token").get<double>();
         const std::string device = message.at("device").get<std::string>();
         if (!device.empty()) session_.device = device;
@@ -262,6 +266,8 @@ class SessionRun {
         job.tokens = session_.workload.tokens;
         job.padding = session_.plan.paddings.at(static_cast<std::size_t>(index));
         job.schedule = session_.plan.schedules.at(static_cast<std::size_t>(index));
+        job.weights_digest = session_.workload.weights_digest;
+        job.weights_block = weights_block_;
         const auto started = std::chrono::steady_clock::now();
         const WorkerEnd end = run_worker(
             job, lock_->fd(), silence_limit(),
@@ -291,6 +297,7 @@ class SessionRun {
             if (progress_) progress_({session_.plan, session_.windows, last_look_ ? &*last_look_ : nullptr});
             return true;
         }
+        if (type == "note") sink_->event(message.at("kind").get<std::string>(), message.at("text").get<std::string>());
         if (type == "ready") {
             check_ready(message, replicate);
             new_readings_.clear();
@@ -388,6 +395,8 @@ class SessionRun {
     std::optional<Verdict> last_look_;
     std::optional<Verdict> verdict_;
     std::map<std::string, std::string> stray_;
+    std::vector<std::pair<std::string, std::string>> notes_;  // events of the inspection, when there is no session yet
+    std::string weights_block_;                               // hash of the kept block, empty: none
     double seconds_ = 0.0;
 };
 

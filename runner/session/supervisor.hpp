@@ -13,6 +13,7 @@
 #include "runner/platform/lock.hpp"
 #include "runner/record/record.hpp"
 #include "runner/session/experiment.hpp"
+#include "runner/session/weight_cache.hpp"
 
 namespace kestrel::session {
 
@@ -27,6 +28,7 @@ struct RunRequest {
     std::uint64_t seed = 0;
     std::optional<std::chrono::seconds> silence_limit;  // after which a worker counts as hung; by default it follows from the plan
     bool measure_identical = false;                     // an A/A session: nothing may differ
+    CacheSettings cache;                                // of weights blocks
     // The standard deviation between replicates of earlier controls: of sessions with this one's workload, host, device and engine, which
     // are filled in, and so many super-rounds. Asked once, before the plan is made; may be empty.
     std::function<std::optional<double>(const Session& session, int super_rounds)> control_sd;

@@ -1,6 +1,7 @@
 // Messages to the supervisor, one JSON object a line, by "type":
 //   phase      {what, arm?}                     before every call into an engine that may not come back
-//   inspected  {info, weights_digest, layout_id, borrowed, ms_per_token, device, arms: [{role, engine, effective, known}]}
+//   note       {kind, text}                     for the session's log, as an event
+//   inspected  {info, weights_digest, layout_id, weights_block, borrowed, ms_per_token, device, arms: [{role, engine, effective, known}]}
 //   ready      {borrowed, effective: by arm}    loaded and warmed up; answered by "go"
 //   round      {windows: [3]}                   answered by "go" once it is durable
 //   done       {state_digest: [3], distinct_tokens}
@@ -203,6 +204,7 @@ void run_inspect(const Job& job, Reporter& reporter) {
                      {"state_bytes", info.state_bytes}}},
                    {"weights_digest", arms.weights_digest()},
                    {"layout_id", arms.layout_id()},
+                   {"weights_block", arms.weights_block()},
                    {"borrowed", arms.borrowed()},
                    {"ms_per_token", ms_per_token},
                    {"device", arms.library(first).device()},
@@ -269,6 +271,14 @@ void Reporter::phase(const std::string& what, std::optional<ArmRole> arm) {
     nlohmann::json message{{"type", "phase"}, {"what", what}};
     if (arm) message["arm"] = *arm;
     send(message);
+}
+
+void Reporter::note_weights(const std::string& text) {
+    send({{"type", "note"}, {"kind", "weights"}, {"text", text}});
+}
+
+void Reporter::note_no_cache(const std::string& text) {
+    send({{"type", "note"}, {"kind", no_cache_event}, {"text", text}});
 }
 
 void Reporter::wait_for_go() {

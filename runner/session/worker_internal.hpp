@@ -1,6 +1,7 @@
 // Shared by the worker's jobs; not for the supervisor.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "runner/platform/process.hpp"
 #include "runner/plugin/engine_client.hpp"
 #include "runner/session/job.hpp"
+#include "runner/session/weight_cache.hpp"
 
 namespace kestrel::session {
 
@@ -23,6 +25,9 @@ class Reporter {
     void send(const nlohmann::json& message);
     // Says what is about to happen, so that a crash has a place.
     void phase(const std::string& what, std::optional<ArmRole> arm = std::nullopt);
+    // For the session's log: where weights came from, and why the cache was of no use.
+    void note_weights(const std::string& text);
+    void note_no_cache(const std::string& text);
     void wait_for_go();
 
   private:
@@ -32,7 +37,8 @@ class Reporter {
 // The arms of a job, loaded in its order and opened on the same lent memory where the engines allow it.
 class LoadedArms {
   public:
-    // `compare_weights`: every arm loads the model itself and all must get the same canonical digest.
+    // `compare_weights`: every arm loads the model itself and all must get the same canonical digest, unless memos of earlier inspections
+    // of the very same artifacts and files already say so.
     LoadedArms(const Job& job, Reporter& reporter, bool compare_weights);
     LoadedArms(const LoadedArms&) = delete;
     LoadedArms& operator=(const LoadedArms&) = delete;
@@ -43,12 +49,25 @@ class LoadedArms {
     [[nodiscard]] bool borrowed() const { return borrowed_; }
     [[nodiscard]] const std::string& weights_digest() const { return weights_digest_; }
     [[nodiscard]] const std::string& layout_id() const { return layout_id_; }
+    // Hash of the weights block, if the cache holds it for replicates to come; else empty.
+    [[nodiscard]] const std::string& weights_block() const { return weights_block_; }
     [[nodiscard]] plugin::ModelInfo info() const { return info_; }
 
   private:
     void load_libraries(const Job& job, Reporter& reporter);
     void lend_memory(const Job& job, Reporter& reporter, bool compare_weights);
     void open(const Job& job, Reporter& reporter);
+    // Of weights, in loaded_weights.cpp.
+    void inspect_weights(const Job& job, Reporter& reporter, bool device);
+    bool use_memos(const Job& job, Reporter& reporter, const WeightCache& cache, const WeightBlock& block, const ModelFiles& files);
+    void compare_loads(const Job& job, Reporter& reporter, bool device, const std::function<void(std::size_t arm)>& on_loaded);
+    void keep_weights(const Job& job, Reporter& reporter, const WeightCache& cache, const WeightBlock& block, const ModelFiles& files);
+    void fetch_weights(const Job& job, Reporter& reporter, bool device);
+    void fill_weights(const Job& job, bool device) const;
+    [[nodiscard]] const plugin::EngineLibrary* copier() const;
+    [[nodiscard]] WeightBlock weight_block(bool device) const;
+    [[nodiscard]] WeightKey weight_key(const std::string& digest) const { return {digest, layout_id_, lent_.weights.size()}; }
+    [[nodiscard]] MemoKey memo_key(const Job& job, std::size_t arm, const ModelFiles& files) const;
     [[nodiscard]] static plugin::OpenRequest request_for(const Job& job, const JobArm& arm);
 
     struct Loaded {
@@ -65,6 +84,7 @@ class LoadedArms {
     bool borrowed_ = false;
     std::string weights_digest_;
     std::string layout_id_;
+    std::string weights_block_;
     plugin::ModelInfo info_;
 };
 

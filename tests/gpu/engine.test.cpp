@@ -1,8 +1,10 @@
 // The CUDA engine through its C interface: against expected logits and tokens, and against itself in all ways of running.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <thread>
 
 #include "tests/engine/engine_under_test.hpp"
 
@@ -162,6 +164,53 @@ TEST_CASE("lent device memory serves, with the same weights as other engines mak
     char host_digest[65] = {};
     REQUIRE(host.digest(&host_args.args, host_digest) == KESTREL_OK);
     CHECK(std::string(digest) == host_digest);
+}
+
+TEST_CASE("a loaded block that was copied out and in again is the same to the engine, from several threads", "[gpu]") {
+    CudaArgs args(checkpoint("bf16-4l-k128").string(), "reg", "stream");
+    const auto& borrow = capability<kestrel_borrow>(cuda_api(), KESTREL_CAP_BORROW);
+    const auto& memory = capability<kestrel_allocate>(cuda_api(), KESTREL_CAP_ALLOCATE);
+    REQUIRE(memory.struct_size >= sizeof(kestrel_allocate));
+    kestrel_memory_needs needs{};
+    needs.struct_size = sizeof needs;
+    REQUIRE(borrow.needs(&args.args, &needs) == KESTREL_OK);
+    const std::size_t bytes = needs.weights_bytes;
+    REQUIRE(memory.allocate(KESTREL_MEMORY_DEVICE, bytes, &args.args.weights) == KESTREL_OK);
+    args.args.weights_bytes = bytes;
+    REQUIRE(borrow.load(&args.args) == KESTREL_OK);
+    char before[65] = {};
+    REQUIRE(borrow.digest(&args.args, before) == KESTREL_OK);
+
+    void* locked = nullptr;
+    REQUIRE(memory.allocate(KESTREL_MEMORY_HOST, bytes, &locked) == KESTREL_OK);
+    std::vector<std::byte> pageable(bytes);
+    for (void* host : {locked, static_cast<void*>(pageable.data())}) {
+        REQUIRE(memory.copy_out(KESTREL_MEMORY_DEVICE, args.args.weights, host, bytes) == KESTREL_OK);
+        REQUIRE(memory.fill(KESTREL_MEMORY_DEVICE, args.args.weights, 0xff, bytes) == KESTREL_OK);
+        char empty[65] = {};
+        REQUIRE(borrow.digest(&args.args, empty) == KESTREL_OK);
+        CHECK(std::string(empty) != before);
+        std::vector<std::thread> threads;
+        std::atomic<int> failed{0};
+        constexpr std::size_t parts = 4;
+        for (std::size_t part = 0; part < parts; ++part) {
+            threads.emplace_back([&, part] {
+                const std::size_t first = bytes * part / parts;
+                const std::size_t last = bytes * (part + 1) / parts;
+                auto* to = static_cast<std::byte*>(args.args.weights) + first;
+                const auto* from = static_cast<const std::byte*>(host) + first;
+                if (memory.copy_in(KESTREL_MEMORY_DEVICE, to, from, last - first) != KESTREL_OK) ++failed;
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+        CHECK(failed == 0);
+        char after[65] = {};
+        REQUIRE(borrow.digest(&args.args, after) == KESTREL_OK);
+        CHECK(std::string(after) == before);
+    }
+    CHECK(memory.copy_in(KESTREL_MEMORY_DEVICE, nullptr, pageable.data(), 1) == KESTREL_BAD_ARGUMENT);
+    memory.release(KESTREL_MEMORY_HOST, locked);
+    memory.release(KESTREL_MEMORY_DEVICE, args.args.weights);
 }
 
 TEST_CASE("switches say what runs, and the captured token can be had", "[gpu]") {
