@@ -146,16 +146,16 @@ std::unique_ptr<Backend> open(const Opening& opening) {
 }
 
 constexpr BackendLibrary description{.name = "kestrel_cpu",
-                                 .switches = switches,
-                                 .memory_kind = KESTREL_MEMORY_HOST,
-                                 .alignment = memory_alignment,
-                                 .allocate = MemoryBlock::allocate,
-                                 .arrangement = &row_arrangement,
-                                 .workspace_bytes = workspace_bytes,
-                                 .state_element_bytes = sizeof(float),
-                                 .open = open,
-                                 .operators = &operators,
-                                 .capability = nullptr};
+                                     .switches = switches,
+                                     .memory_kind = KESTREL_MEMORY_HOST,
+                                     .alignment = memory_alignment,
+                                     .allocate = MemoryBlock::allocate,
+                                     .arrangement = &row_arrangement,
+                                     .workspace_bytes = workspace_bytes,
+                                     .state_element_bytes = sizeof(float),
+                                     .open = open,
+                                     .operators = &operators,
+                                     .capability = nullptr};
 
 }  // namespace
 
