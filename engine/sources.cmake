@@ -65,5 +65,10 @@ set(KESTREL_CUDA_SOURCES
     cuda/gemv_f32.cu
     cuda/norms.cu
     cuda/operators.cpp
+    cuda/q4_gemv_tiles.cu
+    cuda/q4_tiles.cpp
+    cuda/q6_gemv_tiles.cu
+    cuda/q6_tiles.cpp
     cuda/rq_gemv.cu
-    cuda/synthetic.cu)
+    cuda/synthetic.cu
+    cuda/tile_formats.cpp)

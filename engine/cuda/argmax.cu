@@ -1,6 +1,7 @@
 #include "engine/cuda/launch.hpp"
 
 #include "engine/cuda/check.hpp"
+#include "engine/cuda/kernel_launch.cuh"
 #include "engine/cuda/reduce.cuh"
 
 namespace kestrel::cuda {
@@ -33,6 +34,7 @@ __device__ inline Candidate block_best(Candidate mine) {
 
 // A block's part of the values. Every value but not-a-number and minus infinity beats the start; index 0 if there is none.
 __global__ void k_argmax_part(const float* values, unsigned n, Candidate* best) {
+    wait_for_previous();
     Candidate mine{-INFINITY, 0};
     const unsigned first = blockIdx.x * argmax_per_block;
     for (unsigned i = first + threadIdx.x; i < n && i - first < argmax_per_block; i += argmax_threads) mine = better(mine, {values[i], i});
@@ -42,6 +44,7 @@ __global__ void k_argmax_part(const float* values, unsigned n, Candidate* best) 
 
 // One block.
 __global__ void k_argmax(const Candidate* best, unsigned parts, Control* control) {
+    wait_for_previous();
     Candidate mine{-INFINITY, 0};
     for (unsigned i = threadIdx.x; i < parts; i += argmax_threads) mine = better(mine, best[i]);
     mine = block_best(mine);
@@ -52,14 +55,12 @@ std::size_t argmax_scratch_bytes(std::size_t n) {
     return blocks_for(n, argmax_per_block) * sizeof(Candidate);
 }
 
-void launch_argmax(const float* values, std::size_t n, void* scratch, Control* control, cudaStream_t stream) {
+void launch_argmax(const float* values, std::size_t n, void* scratch, Control* control, const Queue& queue) {
     require(n < 0x40000000, "argmax: below 2^30 values");
     auto* best = static_cast<Candidate*>(scratch);
     const unsigned parts = blocks_for(n, argmax_per_block);
-    k_argmax_part<<<parts, argmax_threads, 0, stream>>>(values, static_cast<unsigned>(n), best);
-    check_launch("k_argmax_part");
-    k_argmax<<<1, argmax_threads, 0, stream>>>(best, parts, control);
-    check_launch("k_argmax");
+    launch("k_argmax_part", k_argmax_part, {parts, argmax_threads}, queue, values, n, best);
+    launch("k_argmax", k_argmax, {1, argmax_threads}, queue, best, parts, control);
 }
 
 }  // namespace kestrel::cuda

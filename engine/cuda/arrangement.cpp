@@ -1,6 +1,7 @@
 #include "engine/cuda/arrangement.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -8,102 +9,199 @@
 #include "engine/cpu/thread_pool.hpp"
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/planes.hpp"
+#include "engine/cuda/q4_tiles.hpp"
+#include "engine/cuda/tile_formats.hpp"
 
 namespace kestrel::cuda {
 namespace {
 
-// Bytes that pass through a buffer on the host at a time.
+// Bytes that pass through a thread's buffer at a time; a piece is at least one row of tiles, however long.
 constexpr std::size_t piece_bytes = std::size_t{8} << 20;
-constexpr std::uint32_t most_fetching_threads = 16;
+constexpr std::uint32_t most_threads = 16;
 
-// visit(plane, first block, blocks, offset of the piece in the tensor) for pieces of a plane that fit the buffer.
-template <class Visit>
-void for_each_piece(TensorType type, std::uint64_t bytes, const Visit& visit) {
-    const std::uint64_t blocks = bytes / info_of(type).block_bytes;
-    std::uint64_t plane_offset = 0;
-    for (const Plane& plane : planes_of(type)) {
-        if (plane.bytes == 0) break;
-        const std::uint64_t at_a_time = piece_bytes / plane.bytes;
-        for (std::uint64_t first = 0; first < blocks; first += at_a_time) {
-            visit(plane, first, std::min(at_a_time, blocks - first), plane_offset + first * plane.bytes);
-        }
-        plane_offset += blocks * plane.bytes;
-    }
-}
-
-void put(const WeightLayout& layout, const std::byte* host, std::byte* weights) {
-    for (const TensorSpec& tensor : layout.tensors()) {
-        put_tensor(tensor.type, tensor.bytes(), host + tensor.offset, weights + tensor.offset);
-    }
-}
-
-// Part of a plane on its way back into a tensor's blocks.
-struct Piece {
-    const TensorSpec* tensor;
-    Plane plane;
-    std::uint64_t first;  // block
-    std::uint64_t count;
-    std::uint64_t offset;  // of the piece in the tensor on the device
+// A tensor on both sides.
+struct Transfer {
+    TensorType type;
+    std::uint64_t rows;
+    std::uint64_t cols;
+    std::byte* host;  // not written when sending
+    std::byte* device;
+    [[nodiscard]] bool in_tiles() const { return lies_in_tiles(type, rows, cols); }
+    [[nodiscard]] std::uint64_t blocks() const { return rows * cols / info_of(type).block_elements; }
 };
 
-cudaError_t fetch(const Piece& piece, const std::byte* weights, std::byte* host, std::vector<std::byte>& buffer) {
-    const TensorSpec& tensor = *piece.tensor;
-    const std::size_t bytes = piece.count * piece.plane.bytes;
-    const std::byte* from = weights + tensor.offset + piece.offset;
-    // On the thread's own stream, so that threads do not wait for each other.
-    const cudaError_t status = cudaMemcpyAsync(buffer.data(), from, bytes, cudaMemcpyDeviceToHost, cudaStreamPerThread);
-    if (status != cudaSuccess) return status;
-    if (const cudaError_t end = cudaStreamSynchronize(cudaStreamPerThread); end != cudaSuccess) return end;
-    const std::uint64_t block_bytes = info_of(tensor.type).block_bytes;
-    std::byte* to = host + tensor.offset + piece.first * block_bytes + piece.plane.from;
-    for (std::uint64_t i = 0; i < piece.count; ++i) {
-        std::memcpy(to + i * block_bytes, &buffer[i * piece.plane.bytes], piece.plane.bytes);
+// Part of a tensor: blocks of one plane, or rows of tiles.
+struct Piece {
+    const Transfer* tensor;
+    Plane plane;         // of a tensor in planes
+    std::uint64_t first;  // block, or row of tiles
+    std::uint64_t count;
+    std::uint64_t offset;  // on the device; of a piece of one plane
+};
+
+void add_pieces(const Transfer& tensor, std::vector<Piece>& pieces) {
+    if (tensor.in_tiles()) {
+        const std::uint64_t row_bytes = tile_rows * bytes_of(info_of(tensor.type), tensor.cols);
+        const std::uint64_t at_a_time = std::max<std::uint64_t>(1, piece_bytes / row_bytes);
+        const std::uint64_t tiles = tensor.rows / tile_rows;
+        for (std::uint64_t first = 0; first < tiles; first += at_a_time) {
+            pieces.push_back({&tensor, {}, first, std::min(at_a_time, tiles - first), 0});
+        }
+        return;
     }
+    std::uint64_t plane_offset = 0;
+    for (const Plane& plane : planes_of(tensor.type)) {
+        if (plane.bytes == 0) break;
+        const std::uint64_t at_a_time = piece_bytes / plane.bytes;
+        for (std::uint64_t first = 0; first < tensor.blocks(); first += at_a_time) {
+            pieces.push_back(
+                {&tensor, plane, first, std::min(at_a_time, tensor.blocks() - first), plane_offset + first * plane.bytes});
+        }
+        plane_offset += tensor.blocks() * plane.bytes;
+    }
+}
+
+// On the thread's own stream, so that threads do not wait for each other.
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+    const cudaError_t status = cudaMemcpyAsync(to, from, bytes, kind, cudaStreamPerThread);
+    return status != cudaSuccess ? status : cudaStreamSynchronize(cudaStreamPerThread);
+}
+
+// A piece of tiles: in a buffer as on the device, but for the distance between planes.
+class TilesPiece {
+  public:
+    TilesPiece(const Piece& piece, std::vector<std::byte>& buffer)
+        : piece_(&piece),
+          buffer_(&buffer),
+          format_(tile_format_of(piece.tensor->type)),
+          bytes_(format_->plane_bytes(piece.tensor->cols)),
+          stored_bytes_(tile_rows * bytes_of(info_of(piece.tensor->type), piece.tensor->cols)) {
+        buffer.resize(piece.count * stored_bytes_);
+    }
+    cudaError_t send() {
+        for_each_row([&](const auto& planes, std::byte* stored) { format_->pack(piece_->tensor->cols, stored, planes); });
+        return copy_planes([](std::byte* device, std::byte* host, std::size_t bytes) { return copy(device, host, bytes, cudaMemcpyHostToDevice); });
+    }
+    cudaError_t fetch() {
+        const cudaError_t status = copy_planes(
+            [](std::byte* device, std::byte* host, std::size_t bytes) { return copy(host, device, bytes, cudaMemcpyDeviceToHost); });
+        if (status != cudaSuccess) return status;
+        for_each_row([&](const auto& planes, std::byte* stored) { format_->unpack(piece_->tensor->cols, planes, stored); });
+        return cudaSuccess;
+    }
+
+  private:
+    template <class Visit>
+    void for_each_row(const Visit& visit) {
+        for (std::uint64_t i = 0; i < piece_->count; ++i) {
+            std::array<std::byte*, most_tile_planes> planes{};
+            std::size_t begin = 0;
+            for (std::size_t p = 0; p < bytes_.size(); begin += piece_->count * bytes_[p], ++p) planes[p] = buffer_->data() + begin + i * bytes_[p];
+            visit(planes, piece_->tensor->host + (piece_->first + i) * stored_bytes_);
+        }
+    }
+    template <class CopyPlane>
+    cudaError_t copy_planes(const CopyPlane& copy_plane) {
+        const std::uint64_t rows_of_tiles = piece_->tensor->rows / tile_rows;
+        std::byte* device = piece_->tensor->device;
+        std::byte* host = buffer_->data();
+        for (const std::size_t bytes : bytes_) {
+            if (bytes == 0) break;
+            const cudaError_t status = copy_plane(device + piece_->first * bytes, host, piece_->count * bytes);
+            if (status != cudaSuccess) return status;
+            device += rows_of_tiles * bytes;
+            host += piece_->count * bytes;
+        }
+        return cudaSuccess;
+    }
+
+    const Piece* piece_;
+    std::vector<std::byte>* buffer_;
+    const TileFormat* format_;
+    std::array<std::size_t, most_tile_planes> bytes_;  // of one row of tiles, in each plane
+    std::size_t stored_bytes_;
+};
+
+// The plane's part of each block, between the blocks at `host` and `parts`, which holds them one after the other.
+template <class Copy>
+void for_each_part(const Piece& piece, std::byte* host, std::byte* parts, const Copy& copy_part) {
+    const std::uint64_t block_bytes = info_of(piece.tensor->type).block_bytes;
+    std::byte* block = host + piece.first * block_bytes + piece.plane.from;
+    for (std::uint64_t i = 0; i < piece.count; ++i) copy_part(block + i * block_bytes, parts + i * piece.plane.bytes, piece.plane.bytes);
+}
+
+cudaError_t send_plane(const Piece& piece, std::vector<std::byte>& buffer) {
+    buffer.resize(piece.count * piece.plane.bytes);
+    for_each_part(piece, piece.tensor->host, buffer.data(),
+                  [](const std::byte* block, std::byte* part, std::size_t bytes) { std::memcpy(part, block, bytes); });
+    return copy(piece.tensor->device + piece.offset, buffer.data(), buffer.size(), cudaMemcpyHostToDevice);
+}
+
+cudaError_t fetch_plane(const Piece& piece, std::vector<std::byte>& buffer) {
+    buffer.resize(piece.count * piece.plane.bytes);
+    if (const cudaError_t status = copy(buffer.data(), piece.tensor->device + piece.offset, buffer.size(), cudaMemcpyDeviceToHost)) {
+        return status;
+    }
+    for_each_part(piece, piece.tensor->host, buffer.data(),
+                  [](std::byte* block, const std::byte* part, std::size_t bytes) { std::memcpy(block, part, bytes); });
     return cudaSuccess;
 }
 
-// By several threads: one alone writes into the blocks far more slowly than the device sends.
-void get(const WeightLayout& layout, const std::byte* weights, std::byte* host) {
+enum class Direction { send, fetch };
+
+// By several threads: one alone rearranges far more slowly than the bus carries.
+void transfer(const std::vector<Transfer>& tensors, Direction direction) {
     std::vector<Piece> pieces;
-    for (const TensorSpec& tensor : layout.tensors()) {
-        for_each_piece(tensor.type, tensor.bytes(),
-                       [&](const Plane& plane, std::uint64_t first, std::uint64_t count, std::uint64_t offset) {
-                           pieces.push_back({&tensor, plane, first, count, offset});
-                       });
-    }
-    cpu::ThreadPool pool(std::min(cpu::available_processors(), most_fetching_threads));
-    std::vector<std::vector<std::byte>> buffers(pool.threads(), std::vector<std::byte>(piece_bytes));
+    for (const Transfer& tensor : tensors) add_pieces(tensor, pieces);
+    cpu::ThreadPool pool(static_cast<std::uint32_t>(
+        std::min<std::size_t>({cpu::available_processors(), most_threads, std::max<std::size_t>(1, pieces.size())})));
     std::vector<cudaError_t> errors(pool.threads(), cudaSuccess);
     std::atomic<std::size_t> next{0};
     pool.run([&](std::size_t part, std::size_t) {
+        std::vector<std::byte> buffer;
         for (std::size_t i = next.fetch_add(1); i < pieces.size() && errors[part] == cudaSuccess; i = next.fetch_add(1)) {
-            errors[part] = fetch(pieces[i], weights, host, buffers[part]);
+            const Piece& piece = pieces[i];
+            if (direction == Direction::send) {
+                errors[part] = piece.tensor->in_tiles() ? TilesPiece(piece, buffer).send() : send_plane(piece, buffer);
+            } else {
+                errors[part] = piece.tensor->in_tiles() ? TilesPiece(piece, buffer).fetch() : fetch_plane(piece, buffer);
+            }
         }
     });
-    for (const cudaError_t error : errors) check(error, "fetching weights");
+    for (const cudaError_t error : errors) check(error, direction == Direction::send ? "sending weights" : "fetching weights");
+}
+
+Transfer transfer_of(const TensorSpec& tensor, std::byte* host, std::byte* device) {
+    const std::uint64_t rows = is_matrix(tensor.role) ? tensor.shape.at(0) : 1;
+    return {tensor.type, rows, tensor.elements() / rows, host + tensor.offset, device + tensor.offset};
+}
+
+std::vector<Transfer> transfers_of(const WeightLayout& layout, std::byte* host, std::byte* device) {
+    std::vector<Transfer> all;
+    for (const TensorSpec& tensor : layout.tensors()) all.push_back(transfer_of(tensor, host, device));
+    return all;
+}
+
+void put(const WeightLayout& layout, const std::byte* host, std::byte* weights) {
+    // The room between tensors too, so that a loaded block is the same bytes every time.
+    check(cudaMemset(weights, 0, layout.bytes()), "clearing memory for weights");
+    check(cudaDeviceSynchronize(), "clearing memory for weights");
+    transfer(transfers_of(layout, const_cast<std::byte*>(host), weights), Direction::send);
+}
+
+void get(const WeightLayout& layout, const std::byte* weights, std::byte* host) {
+    transfer(transfers_of(layout, host, const_cast<std::byte*>(weights)), Direction::fetch);
 }
 
 }  // namespace
 
-void put_tensor(TensorType type, std::uint64_t bytes, const std::byte* host, std::byte* device) {
-    const std::uint64_t block_bytes = info_of(type).block_bytes;
-    std::vector<std::byte> buffer(std::min<std::uint64_t>(piece_bytes, bytes));
-    for_each_piece(type, bytes, [&](const Plane& plane, std::uint64_t first, std::uint64_t count, std::uint64_t offset) {
-        const std::byte* from = host + first * block_bytes;
-        if (plane.bytes != block_bytes) {
-            const std::byte* part = from + plane.from;
-            for (std::uint64_t i = 0; i < count; ++i) std::memcpy(&buffer[i * plane.bytes], part + i * block_bytes, plane.bytes);
-            from = buffer.data();
-        }
-        check(cudaMemcpy(device + offset, from, count * plane.bytes, cudaMemcpyHostToDevice), "sending weights");
-    });
-    // A copy from pageable memory may return before the device has it, and our streams do not wait for the default one.
-    check(cudaDeviceSynchronize(), "sending weights");
+void put_tensor(TensorType type, std::uint64_t rows, std::uint64_t cols, const std::byte* host, std::byte* device) {
+    transfer({{type, rows, cols, const_cast<std::byte*>(host), device}}, Direction::send);
 }
 
-const WeightArrangement plane_arrangement{
+const WeightArrangement device_arrangement{
     .bytes = [](const WeightLayout& layout) { return layout.bytes(); },
-    .id = [](const WeightLayout& layout) { return "cuda-planes1-" + layout.id(); },
+    .id = [](const WeightLayout& layout) { return "cuda-tiles1-" + layout.id(); },
     .put = put,
     .get = get,
 };

@@ -1,4 +1,5 @@
-// Weights between a host block (WeightLayout) and device memory (planes.hpp): same offsets, same bytes in all, blocks taken apart.
+// Weights between a host block (WeightLayout) and device memory: same offsets, same bytes in all. Matrices of whole tiles lie as
+// q4_tiles.hpp and q6_tiles.hpp say, everything else as planes.hpp does.
 #pragma once
 
 #include "engine/backend.hpp"
@@ -6,9 +7,9 @@
 
 namespace kestrel::cuda {
 
-extern const WeightArrangement plane_arrangement;
+extern const WeightArrangement device_arrangement;
 
-// One tensor of `bytes`, whole blocks, from a file's order on the host to planes on the device.
-void put_tensor(TensorType type, std::uint64_t bytes, const std::byte* host, std::byte* device);
+// One matrix, or [1][n] for anything else, from a file's order on the host to its arrangement on the device.
+void put_tensor(TensorType type, std::uint64_t rows, std::uint64_t cols, const std::byte* host, std::byte* device);
 
 }  // namespace kestrel::cuda

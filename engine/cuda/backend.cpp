@@ -8,28 +8,34 @@
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/memory.hpp"
 #include "engine/cuda/operators.hpp"
+#include "engine/cuda/workspace.hpp"
 #include "engine/error.hpp"
 
 namespace kestrel::cuda {
 namespace {
 
-// In the order of GdnVariant and LaunchMode.
+// In the order of GdnVariant, LaunchMode, Overlap and Fusion.
 constexpr const char* gdn_delta_values[] = {"reg", "ref"};
 constexpr const char* launch_values[] = {"stream", "graph"};
+constexpr const char* overlap_values[] = {"off", "on"};
+constexpr const char* fusion_values[] = {"on", "off"};
 
 constexpr SwitchDescription switches[] = {
     {"VLLM_CUDA_GDN_DELTA", gdn_delta_values,
      "how the recurrent state is updated: reg holds a column in registers (k_gdn_delta_reg), ref re-reads memory (k_gdn_delta)"},
     {"KESTREL_LAUNCH", launch_values, "how a token's kernels start: one by one into a stream, or as one replay of a captured graph"},
+    {"KESTREL_OVERLAP", overlap_values, "whether a kernel may begin while the one before it ends (devices of sm_90 and later)"},
+    {"KESTREL_FUSION", fusion_values, "whether operations that one kernel can do take one launch, or one each; the same bits"},
 };
 
 std::uint64_t workspace_bytes(const ModelDims& dims, std::uint32_t max_positions) {
-    return cpu::WorkspaceLayout(dims, max_positions).bytes;
+    return WorkspaceLayout(dims, max_positions).bytes;
 }
 
 std::unique_ptr<Backend> open(const Opening& opening) {
     return std::make_unique<CudaBackend>(opening, static_cast<GdnVariant>(opening.switches.at(0)),
-                                         static_cast<LaunchMode>(opening.switches.at(1)));
+                                         static_cast<LaunchMode>(opening.switches.at(1)), static_cast<Overlap>(opening.switches.at(2)),
+                                         static_cast<Fusion>(opening.switches.at(3)));
 }
 
 void release_device(void* memory) {
@@ -40,7 +46,9 @@ void release_device(void* memory) {
 
 const char* CudaBackend::effective_switch(std::size_t index) const {
     if (index == 0) return gdn_delta_values[static_cast<std::size_t>(decoder_.gdn_variant())];
-    return launch_values[static_cast<std::size_t>(decoder_.launch_mode())];
+    if (index == 1) return launch_values[static_cast<std::size_t>(decoder_.launch_mode())];
+    if (index == 2) return overlap_values[static_cast<std::size_t>(decoder_.overlap())];
+    return fusion_values[static_cast<std::size_t>(decoder_.fusion())];
 }
 
 MemoryBlock allocate_device(std::uint64_t bytes, const std::string& purpose) {
@@ -65,7 +73,7 @@ constexpr BackendLibrary library{.name = "kestrel_cuda",
                                  .memory_kind = KESTREL_MEMORY_DEVICE,
                                  .alignment = device_alignment,
                                  .allocate = allocate_device,
-                                 .arrangement = &plane_arrangement,
+                                 .arrangement = &device_arrangement,
                                  .workspace_bytes = workspace_bytes,
                                  .state_element_bytes = sizeof(float),
                                  .open = open,

@@ -10,7 +10,8 @@ namespace kestrel::cuda {
 
 class CudaBackend final : public Backend {
   public:
-    CudaBackend(const Opening& opening, GdnVariant gdn, LaunchMode launch) : decoder_(opening, gdn, launch) {}
+    CudaBackend(const Opening& opening, GdnVariant gdn, LaunchMode launch, Overlap overlap, Fusion fusion)
+        : decoder_(opening, gdn, launch, overlap, fusion) {}
 
     void reset() override { decoder_.reset(); }
     std::int32_t decode(std::int32_t token) override { return decoder_.decode(token); }

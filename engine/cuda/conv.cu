@@ -1,12 +1,14 @@
 #include "engine/cuda/launch.hpp"
 
 #include "engine/cuda/check.hpp"
+#include "engine/cuda/kernel_launch.cuh"
 #include "engine/cuda/reduce.cuh"
 
 namespace kestrel::cuda {
 
 // One thread per channel; neighbours in a warp read neighbouring channels.
 __global__ void k_conv_silu(float* state, const float* w, float* x, unsigned channels, unsigned taps) {
+    wait_for_previous();
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= channels) return;  // the last block's surplus threads
     float total = 0.0F;
@@ -21,12 +23,10 @@ __global__ void k_conv_silu(float* state, const float* w, float* x, unsigned cha
     x[i] = silu(total);
 }
 
-void launch_conv_silu(float* state, const float* w, float* x, std::size_t channels, std::size_t taps, cudaStream_t stream) {
+void launch_conv_silu(float* state, const float* w, float* x, std::size_t channels, std::size_t taps, const Queue& queue) {
     constexpr unsigned threads = 128;
     require(taps > 0 && channels > 0 && channels <= 0x7FFFFFFF / taps, "conv_silu: taps and channels at least 1, together below 2^31");
-    k_conv_silu<<<blocks_for(channels, threads), threads, 0, stream>>>(state, w, x, static_cast<unsigned>(channels),
-                                                                       static_cast<unsigned>(taps));
-    check_launch("k_conv_silu");
+    launch("k_conv_silu", k_conv_silu, {blocks_for(channels, threads), threads}, queue, state, w, x, channels, taps);
 }
 
 }  // namespace kestrel::cuda

@@ -16,12 +16,23 @@ std::vector<double> frequencies(const ModelDims& dims) {
     return values;
 }
 
+// Kernels that begin while another ends came with sm_90.
+bool can_overlap() {
+    int device = 0;
+    int major = 0;
+    check(cudaGetDevice(&device), "asking for the device");
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking what the device can do");
+    return major >= 9;
+}
+
 }  // namespace
 
-Decoder::Decoder(const Opening& o, GdnVariant gdn, LaunchMode launch)
+Decoder::Decoder(const Opening& o, GdnVariant gdn, LaunchMode launch, Overlap overlap, Fusion fusion)
     : dims_(o.dims),
       gdn_(gdn),
       launch_(launch),
+      overlap_(can_overlap() ? overlap : Overlap::off),
+      fusion_(fusion),
       max_positions_(o.max_positions),
       layout_(dims_, o.max_positions),
       weights_(dims_, o.layout, o.weights),
@@ -106,32 +117,40 @@ Matrix Decoder::matrix(std::uint32_t layer, Role role, std::uint64_t rows, std::
     return {stored.data, stored.type, rows, cols};
 }
 
-void Decoder::gemv(std::uint32_t layer, Role role, std::uint64_t rows, std::uint64_t cols, const float* x, float* y, Store store) {
-    launch_gemv(matrix(layer, role, rows, cols), x, y, store, stream_.get());
+Product Decoder::product(std::uint32_t layer, Role role, std::uint64_t rows, std::uint64_t cols, std::size_t y) const {
+    return {matrix(layer, role, rows, cols), piece(y)};
+}
+
+Activations Decoder::activations(const float* values, std::size_t n) const {
+    return {values, parts_of(n)};
 }
 
 // Only addresses that stay the same until closing: a captured token is replayed for every position.
 void Decoder::enqueue_token() {
     const cudaStream_t stream = stream_.get();
+    const Queue queue = this->queue();
     check(cudaMemcpyAsync(control_.get(), host_control_.get(), sizeof(Control), cudaMemcpyHostToDevice, stream), "sending the token");
     const std::size_t pairs = dims_.rotary_dim / 2;
     const auto eps = static_cast<float>(dims_.rms_eps);
+    // After a copy, which nothing overlaps with.
     launch_rotation(control_.get(), inverse_frequency_.get(), pairs, rotation_.get(), rotation_.get() + pairs, stream);
     float* hidden = piece(layout_.hidden);
-    launch_embed(matrix(0, Role::embed, dims_.vocab, dims_.hidden), control_.get(), hidden, stream);
+    const std::size_t n = dims_.hidden;
+    launch_embed(matrix(0, Role::embed, dims_.vocab, n), control_.get(), hidden, queue);
     for (std::uint32_t layer = 0; layer < dims_.layers(); ++layer) {
-        launch_rms_norm(hidden, vector(layer, Role::input_norm), dims_.hidden, eps, piece(layout_.normed), stream);
+        launch_rms_norm(hidden, vector(layer, Role::input_norm), n, eps, piece(layout_.normed), parts_of(n), queue);
         if (dims_.full_attention[layer]) {
             attention_layer(layer);
         } else {
             gdn_layer(layer);
         }
-        launch_rms_norm(hidden, vector(layer, Role::post_norm), dims_.hidden, eps, piece(layout_.normed), stream);
+        launch_rms_norm(hidden, vector(layer, Role::post_norm), n, eps, piece(layout_.normed), parts_of(n), queue);
         mlp(layer);
     }
-    launch_rms_norm(hidden, vector(0, Role::final_norm), dims_.hidden, eps, piece(layout_.final_norm), stream);
-    gemv(0, Role::head, dims_.vocab, dims_.hidden, piece(layout_.final_norm), piece(layout_.logits), Store::replace);
-    launch_argmax(piece(layout_.logits), dims_.vocab, argmax_scratch_.get(), control_.get(), stream);
+    launch_rms_norm(hidden, vector(0, Role::final_norm), n, eps, piece(layout_.final_norm), parts_of(n), queue);
+    launch_gemv(matrix(0, Role::head, dims_.vocab, n), activations(piece(layout_.final_norm), n), piece(layout_.logits), Store::replace,
+                queue);
+    launch_argmax(piece(layout_.logits), dims_.vocab, argmax_scratch_.get(), control_.get(), queue);
     check(cudaMemcpyAsync(host_control_.get(), control_.get(), sizeof(Control), cudaMemcpyDeviceToHost, stream), "fetching the next token");
 }
 
@@ -153,39 +172,43 @@ GdnStep Decoder::gdn_step(std::uint32_t layer) const {
 }
 
 void Decoder::gdn_layer(std::uint32_t layer) {
-    const cudaStream_t stream = stream_.get();
+    const Queue queue = this->queue();
     const float* x = piece(layout_.normed);
     float* mixed = piece(layout_.mixed);
-    gemv(layer, Role::qkv, dims_.conv_channels(), dims_.hidden, x, mixed, Store::replace);
-    gemv(layer, Role::z, dims_.value_width(), dims_.hidden, x, piece(layout_.z), Store::replace);
+    const Product projections[] = {product(layer, Role::qkv, dims_.conv_channels(), dims_.hidden, layout_.mixed),
+                                   product(layer, Role::z, dims_.value_width(), dims_.hidden, layout_.z)};
+    launch_gemvs(projections, activations(x, dims_.hidden), Store::replace, queue);
     launch_f32_gemv_pair(vector(layer, Role::beta), vector(layer, Role::alpha), x, dims_.v_heads, dims_.hidden, piece(layout_.beta),
-                         piece(layout_.alpha), stream);
+                         piece(layout_.alpha), queue);
     launch_gdn_beta_g(piece(layout_.beta), piece(layout_.alpha), vector(layer, Role::decay_rate), vector(layer, Role::dt_bias),
-                      dims_.v_heads, stream);
+                      dims_.v_heads, queue);
     launch_conv_silu(piece(layout_.conv_state) + number_in_kind_[layer] * layout_.conv_state_stride, vector(layer, Role::conv), mixed,
-                     dims_.conv_channels(), dims_.conv_taps, stream);
+                     dims_.conv_channels(), dims_.conv_taps, queue);
     // q and k lie one after the other; only q is scaled.
     launch_l2_norm(mixed, std::size_t{2} * dims_.k_heads, dims_.k_dim, dims_.k_heads, 1.0F / std::sqrt(static_cast<float>(dims_.k_dim)),
-                   stream);
+                   queue);
     if (gdn_ == GdnVariant::reg) {
-        launch_gdn_delta_reg(gdn_step(layer), stream);
+        launch_gdn_delta_reg(gdn_step(layer), queue);
     } else {
-        launch_gdn_delta(gdn_step(layer), stream);
+        launch_gdn_delta(gdn_step(layer), queue);
     }
     float* out = piece(layout_.mixer_out);
+    const std::size_t width = dims_.value_width();
     launch_gated_rms_norm(out, vector(layer, Role::gated_norm), piece(layout_.z), dims_.v_heads, dims_.v_dim,
-                          static_cast<float>(dims_.rms_eps), stream);
-    gemv(layer, Role::gdn_out, dims_.hidden, dims_.value_width(), out, piece(layout_.hidden), Store::add);
+                          static_cast<float>(dims_.rms_eps), parts_of(width), queue);
+    launch_gemv(matrix(layer, Role::gdn_out, dims_.hidden, width), activations(out, width), piece(layout_.hidden), Store::add, queue);
 }
 
 void Decoder::attention_layer(std::uint32_t layer) {
+    const Queue queue = this->queue();
     const float* x = piece(layout_.normed);
     const std::uint64_t width = std::uint64_t{dims_.heads} * dims_.head_dim;
     const std::uint64_t kv_width = std::uint64_t{dims_.kv_heads} * dims_.head_dim;
     const std::size_t cache = number_in_kind_[layer] * layout_.cache_stride;
-    gemv(layer, Role::q, 2 * width, dims_.hidden, x, piece(layout_.q_and_gate), Store::replace);
-    gemv(layer, Role::k, kv_width, dims_.hidden, x, piece(layout_.k), Store::replace);
-    gemv(layer, Role::v, kv_width, dims_.hidden, x, piece(layout_.v), Store::replace);
+    const Product projections[] = {product(layer, Role::q, 2 * width, dims_.hidden, layout_.q_and_gate),
+                                   product(layer, Role::k, kv_width, dims_.hidden, layout_.k),
+                                   product(layer, Role::v, kv_width, dims_.hidden, layout_.v)};
+    launch_gemvs(projections, activations(x, dims_.hidden), Store::replace, queue);
     const std::uint32_t pairs = dims_.rotary_dim / 2;
     const AttentionHeads heads{.q_and_gate = piece(layout_.q_and_gate),
                                .k = piece(layout_.k),
@@ -205,18 +228,32 @@ void Decoder::attention_layer(std::uint32_t layer) {
                                .pairs = pairs,
                                .capacity = max_positions_,
                                .eps = static_cast<float>(dims_.rms_eps)};
-    launch_qkv_norm_rope(heads, control_.get(), stream_.get());
-    launch_attend(heads, control_.get(), stream_.get());
-    gemv(layer, Role::attention_out, dims_.hidden, width, piece(layout_.mixer_out), piece(layout_.hidden), Store::add);
+    launch_qkv_norm_rope(heads, control_.get(), queue);
+    launch_attend(heads, control_.get(), queue);
+    float* out = piece(layout_.mixer_out);
+    if (can_split(width)) launch_split(out, width, parts_of(width), queue);
+    launch_gemv(matrix(layer, Role::attention_out, dims_.hidden, width), activations(out, width), piece(layout_.hidden), Store::add,
+                queue);
 }
 
 void Decoder::mlp(std::uint32_t layer) {
+    const Queue queue = this->queue();
     const float* x = piece(layout_.normed);
     float* act = piece(layout_.act);
-    gemv(layer, Role::gate, dims_.intermediate, dims_.hidden, x, act, Store::replace);
-    gemv(layer, Role::up, dims_.intermediate, dims_.hidden, x, piece(layout_.up), Store::replace);
-    launch_silu_mul(act, piece(layout_.up), dims_.intermediate, stream_.get());
-    gemv(layer, Role::down, dims_.hidden, dims_.intermediate, act, piece(layout_.hidden), Store::add);
+    const std::size_t n = dims_.intermediate;
+    const Product halves[] = {product(layer, Role::gate, n, dims_.hidden, layout_.act),
+                              product(layer, Role::up, n, dims_.hidden, layout_.up)};
+    const Activations in = activations(x, dims_.hidden);
+    Activations out{act, parts_of(n)};
+    if (fusion_ == Fusion::on && gate_up_serves(halves[0].m, halves[1].m)) {
+        float* parts = piece(layout_.other_parts);
+        launch_gate_up(halves[0].m, halves[1].m, in, act, parts, queue);
+        out.parts = parts;
+    } else {
+        launch_gemvs(halves, in, Store::replace, queue);
+        launch_silu_mul(act, piece(layout_.up), n, parts_of(n), queue);
+    }
+    launch_gemv(matrix(layer, Role::down, dims_.hidden, n), out, piece(layout_.hidden), Store::add, queue);
 }
 
 }  // namespace kestrel::cuda

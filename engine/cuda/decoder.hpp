@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/backend.hpp"
-#include "engine/cpu/workspace.hpp"
 #include "engine/cuda/handles.hpp"
 #include "engine/cuda/launch.hpp"
+#include "engine/cuda/workspace.hpp"
 #include "engine/model_config.hpp"
 #include "engine/weights.hpp"
 
@@ -17,12 +17,14 @@ namespace kestrel::cuda {
 
 enum class GdnVariant : std::uint8_t { reg, ref };
 enum class LaunchMode : std::uint8_t { stream, graph };  // kernel by kernel, or one replay of a captured token
+enum class Overlap : std::uint8_t { off, on };           // whether a kernel may begin while the one before it ends
+enum class Fusion : std::uint8_t { on, off };            // one launch for what one launch can do, or one for each operation: the same bits
 
 class Decoder {
   public:
     // Weights (arranged as planes.hpp says) and workspace are device memory and outlive the decoder. Where k_gdn_delta_reg does not serve
     // the model's shape, `gdn` becomes ref: see gdn_variant(). Starts at position 0.
-    Decoder(const Opening& opening, GdnVariant gdn, LaunchMode launch);
+    Decoder(const Opening& opening, GdnVariant gdn, LaunchMode launch, Overlap overlap, Fusion fusion);
 
     // As Backend says.
     void reset();
@@ -38,6 +40,8 @@ class Decoder {
     // What runs, not what was asked for.
     [[nodiscard]] GdnVariant gdn_variant() const { return gdn_; }
     [[nodiscard]] LaunchMode launch_mode() const { return launch_; }
+    [[nodiscard]] Overlap overlap() const { return overlap_; }
+    [[nodiscard]] Fusion fusion() const { return fusion_; }
     // The captured token; captures it now if it was not.
     [[nodiscard]] cudaGraph_t captured();
 
@@ -55,16 +59,22 @@ class Decoder {
     void synchronize() const;
     template <class Visit>
     void visit_cache(const Visit& visit) const;
-    void gemv(std::uint32_t layer, Role role, std::uint64_t rows, std::uint64_t cols, const float* x, float* y, Store store);
+    // `n` values and the room where their parts are, or will be; only the values where they cannot be split.
+    [[nodiscard]] Activations activations(const float* values, std::size_t n) const;
+    [[nodiscard]] float* parts_of(std::size_t n) const { return can_split(n) ? piece(layout_.parts) : nullptr; }
+    [[nodiscard]] Product product(std::uint32_t layer, Role role, std::uint64_t rows, std::uint64_t cols, std::size_t y) const;
     [[nodiscard]] Matrix matrix(std::uint32_t layer, Role role, std::uint64_t rows, std::uint64_t cols) const;
     [[nodiscard]] const float* vector(std::uint32_t layer, Role role) const { return weights_.at(layer, role).f32(); }
+    [[nodiscard]] Queue queue() const { return {stream_.get(), overlap_ == Overlap::on}; }
     [[nodiscard]] float* piece(std::size_t offset) const { return workspace_ + offset; }
 
     ModelDims dims_;
     GdnVariant gdn_;
     LaunchMode launch_;
+    Overlap overlap_;
+    Fusion fusion_;
     std::uint32_t max_positions_;
-    cpu::WorkspaceLayout layout_;
+    WorkspaceLayout layout_;
     Weights weights_;
     float* workspace_;
     std::uint64_t shape_id_;

@@ -1,15 +1,24 @@
 // The launchers: each states what its kernel takes, checks it, and computes the grid itself from the rows, so that a launch which covers
-// too few of them cannot be written. All pointers are to device memory, all launches go into `stream`, all throw EngineError.
+// too few of them cannot be written. All pointers are to device memory, all launches go into `queue`, all throw EngineError.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "engine/cuda/tile_formats.hpp"
 #include "engine/tensor_type.hpp"
 
 namespace kestrel::cuda {
+
+// Where launches go, and whether a kernel may begin while the one before it ends (kernel_launch.cuh); the results are the same.
+struct Queue {
+    Queue(cudaStream_t in, bool overlapping = false) : stream(in), overlap(overlapping) {}  // NOLINT(google-explicit-constructor)
+    cudaStream_t stream;
+    bool overlap;
+};
 
 // What a token needs to know; in device memory, so that a captured graph stays the same.
 struct Control {
@@ -19,40 +28,63 @@ struct Control {
     std::int32_t unused;
 };
 
-// A weight matrix, [rows][cols], row-major; quantised ones as planes.hpp says. 16-byte aligned.
+// A weight matrix, [rows][cols]: row-major, quantised ones as planes.hpp says; but in tiles (q4_tiles.hpp, q6_tiles.hpp) where in_tiles().
+// 16-byte aligned.
 struct Matrix {
     const std::byte* data;
     TensorType type;
     std::size_t rows;
     std::size_t cols;
+    [[nodiscard]] bool in_tiles() const { return lies_in_tiles(type, rows, cols); }
 };
 
-// y[rows] = m x, or y += m x. Any type and shape; quantised rows are whole blocks. x and y are 16-byte aligned.
+// A vector as products read it, 16-byte aligned: f32, and the same split into parts (split.hpp), which matrices in tiles take. Null parts:
+// there are none.
+struct Activations {
+    const float* values;
+    const float* parts = nullptr;
+};
+// Writes x as split.hpp says to split_floats(n) floats at `parts`; n is a multiple of 64.
+void launch_split(const float* x, std::size_t n, float* parts, const Queue& queue);
+
+// y[rows] = m x, or y += m x. Any type and shape; quantised rows are whole blocks. y is 16-byte aligned.
 enum class Store { replace, add };
-void launch_gemv(const Matrix& m, const float* x, float* y, Store store, cudaStream_t stream);
+struct Product {
+    Matrix m;
+    float* y;
+};
+void launch_gemv(const Matrix& m, const Activations& x, float* y, Store store, const Queue& queue);
+// Several matrices of one width times the same vector; those in tiles in as few launches as can be.
+void launch_gemvs(std::span<const Product> products, const Activations& x, Store store, const Queue& queue);
+
+// y = silu(gate x) (up x) and y split, in one launch, for the matrices that gate_up_serves; the same bits as products and launch_silu_mul.
+[[nodiscard]] bool gate_up_serves(const Matrix& gate, const Matrix& up);
+void launch_gate_up(const Matrix& gate, const Matrix& up, const Activations& x, float* y, float* y_parts, const Queue& queue);
 
 // ya = a x, yb = b x; a and b are [rows][cols] f32. One launch of k_f32_gemv2, or two of k_f32_gemv in a VLLM_GEMV_AB_BASELINE build.
 void launch_f32_gemv_pair(const float* a, const float* b, const float* x, std::size_t rows, std::size_t cols, float* ya, float* yb,
-                          cudaStream_t stream);
+                          const Queue& queue);
 
 // hidden[cols] = row control->token of `embed`.
-void launch_embed(const Matrix& embed, const Control* control, float* hidden, cudaStream_t stream);
+void launch_embed(const Matrix& embed, const Control* control, float* hidden, const Queue& queue);
 
-// y = x rsqrt(mean(x^2) + eps) w; y may be x.
-void launch_rms_norm(const float* x, const float* w, std::size_t n, float eps, float* y, cudaStream_t stream);
+// y = x rsqrt(mean(x^2) + eps) w; y is not x. `parts`, if not null, gets the same split; n is a multiple of 64 then.
+void launch_rms_norm(const float* x, const float* w, std::size_t n, float eps, float* y, float* parts, const Queue& queue);
 
 // Rows of n: x = x rsqrt(sum(x^2) + 1e-6), the first `scaled_rows` also times `scale`.
-void launch_l2_norm(float* x, std::size_t rows, std::size_t n, std::size_t scaled_rows, float scale, cudaStream_t stream);
+void launch_l2_norm(float* x, std::size_t rows, std::size_t n, std::size_t scaled_rows, float scale, const Queue& queue);
 
-// Rows of n: x = w (x rsqrt(mean(x^2) + eps)) silu(gate). w[n], gate like x.
-void launch_gated_rms_norm(float* x, const float* w, const float* gate, std::size_t rows, std::size_t n, float eps, cudaStream_t stream);
+// Rows of n: x = w (x rsqrt(mean(x^2) + eps)) silu(gate). w[n], gate like x. `parts`, if not null, gets all rows split, as one vector; its
+// length is a multiple of 64 then.
+void launch_gated_rms_norm(float* x, const float* w, const float* gate, std::size_t rows, std::size_t n, float eps, float* parts,
+                           const Queue& queue);
 
 // Depthwise causal convolution over time, then SiLU, in place: state is [taps - 1][channels], oldest first, and moves on by one; w is
 // [taps][channels].
-void launch_conv_silu(float* state, const float* w, float* x, std::size_t channels, std::size_t taps, cudaStream_t stream);
+void launch_conv_silu(float* state, const float* w, float* x, std::size_t channels, std::size_t taps, const Queue& queue);
 
 // From the projections b, a to beta = sigmoid(b) and g = rate softplus(a + dt_bias), the logarithm of the decay. In place.
-void launch_gdn_beta_g(float* b, float* a, const float* rate, const float* dt_bias, std::size_t heads, cudaStream_t stream);
+void launch_gdn_beta_g(float* b, float* a, const float* rate, const float* dt_bias, std::size_t heads, const Queue& queue);
 
 // One gated-delta-net step: S' = e^g S + k (x) beta (v - (e^g S)^T k), out = S'^T q.
 struct GdnStep {
@@ -71,12 +103,12 @@ struct GdnStep {
 };
 // k_gdn_delta_reg has been compiled for this shape.
 [[nodiscard]] bool gdn_delta_reg_serves(const GdnStep& step);
-void launch_gdn_delta(const GdnStep& step, cudaStream_t stream);      // vd <= 1024
-void launch_gdn_delta_reg(const GdnStep& step, cudaStream_t stream);  // only where gdn_delta_reg_serves
+void launch_gdn_delta(const GdnStep& step, const Queue& queue);      // vd <= 1024
+void launch_gdn_delta_reg(const GdnStep& step, const Queue& queue);  // only where gdn_delta_reg_serves
 
 // cosine[i], sine[i] of control->position inverse_frequency[i], in double before rounding.
 void launch_rotation(const Control* control, const double* inverse_frequency, std::size_t pairs, float* cosine, float* sine,
-                     cudaStream_t stream);
+                     const Queue& queue);
 
 // One token's heads of an attention layer.
 struct AttentionHeads {
@@ -99,15 +131,15 @@ struct AttentionHeads {
     unsigned capacity;
     float eps;
 };
-void launch_qkv_norm_rope(const AttentionHeads& a, const Control* control, cudaStream_t stream);
-void launch_attend(const AttentionHeads& a, const Control* control, cudaStream_t stream);
+void launch_qkv_norm_rope(const AttentionHeads& a, const Control* control, const Queue& queue);
+void launch_attend(const AttentionHeads& a, const Control* control, const Queue& queue);
 
-// gate = silu(gate) up.
-void launch_silu_mul(float* gate, const float* up, std::size_t n, cudaStream_t stream);
+// gate = silu(gate) up. `parts`, if not null, gets the same split; n is a multiple of 64 then.
+void launch_silu_mul(float* gate, const float* up, std::size_t n, float* parts, const Queue& queue);
 
 // control->next = index of the largest value, the lowest among equals; not-a-number never wins. scratch: argmax_scratch_bytes(n).
 [[nodiscard]] std::size_t argmax_scratch_bytes(std::size_t n);
-void launch_argmax(const float* values, std::size_t n, void* scratch, Control* control, cudaStream_t stream);
+void launch_argmax(const float* values, std::size_t n, void* scratch, Control* control, const Queue& queue);
 
 // Values of synthetic weights (engine/synthetic.hpp): element e follows from mix(key + (e + 1) G).
 struct SyntheticValues {
@@ -118,8 +150,8 @@ struct SyntheticValues {
 };
 // `out` is f32; transposed: element (r, c) of [rows][cols] lies at c rows + r.
 void launch_synthetic_f32(const SyntheticValues& values, std::size_t rows, std::size_t cols, bool transposed, float* out,
-                          cudaStream_t stream);
+                          const Queue& queue);
 // Levels only; `elements` is a whole number of blocks. d = unit in every block.
-void launch_synthetic_q4_0(const SyntheticValues& values, std::size_t elements, std::byte* out, cudaStream_t stream);
+void launch_synthetic_q4_0(const SyntheticValues& values, std::size_t elements, std::byte* out, const Queue& queue);
 
 }  // namespace kestrel::cuda

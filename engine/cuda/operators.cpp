@@ -7,6 +7,7 @@
 #include "engine/cuda/arrangement.hpp"
 #include "engine/cuda/handles.hpp"
 #include "engine/cuda/launch.hpp"
+#include "engine/cuda/split.hpp"
 #include "engine/error.hpp"
 
 namespace kestrel::cuda {
@@ -97,10 +98,15 @@ void run_f32_gemv_pair(const GemvPairCall& call) {
 void run_q_gemv(const QuantisedGemvCall& call) {
     const std::uint64_t bytes = bytes_of(info_of(call.a.type), call.rows * call.cols);
     const Buffer<std::byte> a = make_buffer<std::byte>(bytes);
-    put_tensor(call.a.type, bytes, call.a.data, a.get());
+    put_tensor(call.a.type, call.rows, call.cols, call.a.data, a.get());
     const Buffer<float> x = sent(call.x, call.cols);
     const Buffer<float> y = unwritten(call.rows);
-    run([&](cudaStream_t stream) { launch_gemv({a.get(), call.a.type, call.rows, call.cols}, x.get(), y.get(), Store::replace, stream); });
+    const Matrix m{a.get(), call.a.type, call.rows, call.cols};
+    const Buffer<float> parts = unwritten(split_floats(call.cols));
+    run([&](cudaStream_t stream) {
+        if (m.in_tiles()) launch_split(x.get(), call.cols, parts.get(), stream);
+        launch_gemv(m, {x.get(), parts.get()}, y.get(), Store::replace, stream);
+    });
     fetch(y, call.y);
 }
 
@@ -151,7 +157,7 @@ void run_rms_norm(const RmsNormCall& call) {
     const Buffer<float> x = sent(call.x, call.n);
     const Buffer<float> w = sent(call.w, call.n);
     const Buffer<float> y = unwritten(call.n);
-    run([&](cudaStream_t stream) { launch_rms_norm(x.get(), w.get(), call.n, call.eps, y.get(), stream); });
+    run([&](cudaStream_t stream) { launch_rms_norm(x.get(), w.get(), call.n, call.eps, y.get(), nullptr, stream); });
     fetch(y, call.y);
 }
 

@@ -1,9 +1,14 @@
 // Matrix times vector with f32 activations, weights as stored. Fused multiply-adds are written where they are meant.
 #include "engine/cuda/launch.hpp"
 
+#include <array>
+
 #include "engine/cuda/check.hpp"
+#include "engine/cuda/kernel_launch.cuh"
+#include "engine/cuda/q4_tiles.hpp"
 #include "engine/cuda/reduce.cuh"
 #include "engine/cuda/rq_decode.cuh"
+#include "engine/cuda/rq_gemv.hpp"
 
 namespace kestrel::cuda {
 
@@ -58,6 +63,7 @@ __global__ void __launch_bounds__(gemv_threads) k_rq_q4_gemv_f32act(const uint4*
     const unsigned lane = threadIdx.x % warp_lanes;
     const unsigned first = (blockIdx.x * gemv_warps + threadIdx.x / warp_lanes) * q4_rows_per_warp;
     const unsigned magic = 0x4B000000U;  // 2^23
+    wait_for_previous();
     float total[q4_rows_per_warp] = {};
     for (unsigned start = 0; start < row_blocks; start += q4_tile_blocks) {
         const unsigned block = start + lane;
@@ -102,6 +108,7 @@ __global__ void __launch_bounds__(gemv_threads) k_rq_q4_gemv_f32act(const uint4*
 template <TensorType Type>
 __global__ void __launch_bounds__(gemv_threads)
     k_rq_gemv_f32act(Stored m, const float* x, unsigned rows, unsigned cols, float* y, bool add) {
+    wait_for_previous();
     const unsigned lane = threadIdx.x % warp_lanes;
     const unsigned row = blockIdx.x * gemv_warps + threadIdx.x / warp_lanes;
     if (row >= rows) return;  // the last block's surplus warps
@@ -124,9 +131,26 @@ __global__ void __launch_bounds__(gemv_threads)
     if (lane == 0) y[row] = add ? y[row] + sum : sum;
 }
 
+// A row of the embedding in tiles: eight columns per thread.
+__global__ void k_embed_tiles(const unsigned* nibbles, const __half* scales, const Control* control, unsigned cols, float* out) {
+    wait_for_previous();
+    const unsigned col = 8 * (blockIdx.x * blockDim.x + threadIdx.x);
+    if (col >= cols) return;  // the last block's surplus threads
+    const auto row = static_cast<unsigned>(control->token);
+    const std::size_t tile = std::size_t{row / tile_rows} * (cols / tile_cols) + col / tile_cols;
+    const float d = __half2float(scales[tile * (tile_scale_bytes / 2) + scale_place(row % tile_rows, col % tile_cols / 32)]);
+    for (unsigned i = 0; i < 8; ++i) {
+        const NibblePlace place = nibble_place(row % tile_rows, (col + i) % tile_cols);
+        const unsigned word = nibbles[tile * (tile_nibble_bytes / 4) + place.lane * 4 + place.word];
+        const auto n = static_cast<float>(__funnelshift_r(word, word, place.bit) & 0xFU);
+        out[col + i] = d * (n - 8.0F) + 0.0F;  // dequantise() has no negative zeros either
+    }
+}
+
 // A row of the embedding, any type.
 template <TensorType Type>
 __global__ void k_embed(Stored m, const Control* control, unsigned cols, float* out) {
+    wait_for_previous();
     const std::size_t start = static_cast<std::size_t>(control->token) * cols;
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (cols % 8 == 0) {
@@ -147,18 +171,16 @@ inline void check_matrix(const Matrix& m, unsigned block_elements) {
 }
 
 template <TensorType Type>
-void launch_gemv_as(const Matrix& m, const float* x, float* y, Store store, cudaStream_t stream) {
-    k_rq_gemv_f32act<Type><<<blocks_for(m.rows, gemv_warps), gemv_threads, 0, stream>>>(
-        Stored{m.data, m.rows * m.cols}, x, static_cast<unsigned>(m.rows), static_cast<unsigned>(m.cols), y, store == Store::add);
-    check_launch("k_rq_gemv_f32act");
+void launch_gemv_as(const Matrix& m, const float* x, float* y, Store store, const Queue& queue) {
+    launch("k_rq_gemv_f32act", k_rq_gemv_f32act<Type>, {blocks_for(m.rows, gemv_warps), gemv_threads}, queue,
+           Stored{m.data, m.rows * m.cols}, x, m.rows, m.cols, y, store == Store::add);
 }
 
-inline void launch_q4_gemv(const Matrix& m, const float* x, float* y, Store store, cudaStream_t stream) {
+inline void launch_q4_gemv(const Matrix& m, const float* x, float* y, Store store, const Queue& queue) {
     const std::size_t row_blocks = m.cols / 32;
-    k_rq_q4_gemv_f32act<<<blocks_for(m.rows, q4_rows_per_block), gemv_threads, 0, stream>>>(
-        reinterpret_cast<const uint4*>(m.data), reinterpret_cast<const __half*>(m.data + m.rows * row_blocks * 16),
-        reinterpret_cast<const float4*>(x), static_cast<unsigned>(m.rows), static_cast<unsigned>(row_blocks), y, store == Store::add);
-    check_launch("k_rq_q4_gemv_f32act");
+    launch("k_rq_q4_gemv_f32act", k_rq_q4_gemv_f32act, {blocks_for(m.rows, q4_rows_per_block), gemv_threads}, queue,
+           reinterpret_cast<const uint4*>(m.data), reinterpret_cast<const __half*>(m.data + m.rows * row_blocks * 16),
+           reinterpret_cast<const float4*>(x), m.rows, row_blocks, y, store == Store::add);
 }
 
 inline unsigned block_elements_of(TensorType type) {
@@ -166,53 +188,85 @@ inline unsigned block_elements_of(TensorType type) {
     return type == TensorType::q4_0 || type == TensorType::q4_1 || type == TensorType::q8_0 ? 32 : 1;
 }
 
-void launch_gemv(const Matrix& m, const float* x, float* y, Store store, cudaStream_t stream) {
+void launch_gemv(const Matrix& m, const Activations& a, float* y, Store store, const Queue& queue) {
+    const float* x = a.values;
     check_matrix(m, block_elements_of(m.type));
     require(aligned_16(x), "gemv: x aligned to 16 bytes");
+    if (m.in_tiles()) {
+        if (m.type == TensorType::q6_k) return launch_q6_gemv_tiles(m, a, y, store, queue);
+        const Product one{m, y};
+        return launch_q4_gemv_tiles({&one, 1}, a, store, queue);
+    }
     switch (m.type) {
         case TensorType::f32:
-            return launch_gemv_as<TensorType::f32>(m, x, y, store, stream);
+            return launch_gemv_as<TensorType::f32>(m, x, y, store, queue);
         case TensorType::f16:
-            return launch_gemv_as<TensorType::f16>(m, x, y, store, stream);
+            return launch_gemv_as<TensorType::f16>(m, x, y, store, queue);
         case TensorType::bf16:
-            return launch_gemv_as<TensorType::bf16>(m, x, y, store, stream);
+            return launch_gemv_as<TensorType::bf16>(m, x, y, store, queue);
         case TensorType::q4_0:
-            return launch_q4_gemv(m, x, y, store, stream);
+            return launch_q4_gemv(m, x, y, store, queue);
         case TensorType::q4_1:
-            return launch_gemv_as<TensorType::q4_1>(m, x, y, store, stream);
+            return launch_gemv_as<TensorType::q4_1>(m, x, y, store, queue);
         case TensorType::q8_0:
-            return launch_gemv_as<TensorType::q8_0>(m, x, y, store, stream);
+            return launch_gemv_as<TensorType::q8_0>(m, x, y, store, queue);
         case TensorType::q6_k:
-            return launch_gemv_as<TensorType::q6_k>(m, x, y, store, stream);
+            return launch_gemv_as<TensorType::q6_k>(m, x, y, store, queue);
     }
     require(false, "gemv: a known type");
 }
 
-template <TensorType Type>
-void launch_embed_as(const Matrix& m, const Control* control, float* hidden, cudaStream_t stream) {
-    constexpr unsigned threads = 128;  // eight elements each
-    k_embed<Type><<<blocks_for(m.cols, 8 * threads), threads, 0, stream>>>(Stored{m.data, m.rows * m.cols}, control,
-                                                                           static_cast<unsigned>(m.cols), hidden);
-    check_launch("k_embed");
+void launch_gemvs(std::span<const Product> products, const Activations& x, Store store, const Queue& queue) {
+    std::array<Product, most_products> tiled{};
+    std::size_t count = 0;
+    const auto launch_tiled = [&] {
+        if (count > 0) launch_q4_gemv_tiles(std::span(tiled).first(count), x, store, queue);
+        count = 0;
+    };
+    for (const Product& product : products) {
+        check_matrix(product.m, block_elements_of(product.m.type));
+        if (!product.m.in_tiles() || product.m.type != TensorType::q4_0) {
+            launch_gemv(product.m, x, product.y, store, queue);
+            continue;
+        }
+        if (count == most_products || (count > 0 && product.m.cols != tiled[0].m.cols)) launch_tiled();
+        tiled[count++] = product;
+    }
+    launch_tiled();
 }
 
-void launch_embed(const Matrix& m, const Control* control, float* hidden, cudaStream_t stream) {
+template <TensorType Type>
+void launch_embed_as(const Matrix& m, const Control* control, float* hidden, const Queue& queue) {
+    constexpr unsigned threads = 128;  // eight elements each
+    launch("k_embed", k_embed<Type>, {blocks_for(m.cols, 8 * threads), threads}, queue, Stored{m.data, m.rows * m.cols}, control, m.cols,
+           hidden);
+}
+
+inline void launch_embed_tiles(const Matrix& m, const Control* control, float* hidden, const Queue& queue) {
+    constexpr unsigned threads = 64;
+    launch("k_embed_tiles", k_embed_tiles, {blocks_for(m.cols, 8 * threads), threads}, queue, reinterpret_cast<const unsigned*>(m.data),
+           reinterpret_cast<const __half*>(m.data + m.rows * m.cols / 2), control, m.cols, hidden);
+}
+
+void launch_embed(const Matrix& m, const Control* control, float* hidden, const Queue& queue) {
     check_matrix(m, block_elements_of(m.type));
+    if (m.in_tiles() && m.type == TensorType::q6_k) return launch_q6_embed_tiles(m, control, hidden, queue);
+    if (m.in_tiles()) return launch_embed_tiles(m, control, hidden, queue);
     switch (m.type) {
         case TensorType::f32:
-            return launch_embed_as<TensorType::f32>(m, control, hidden, stream);
+            return launch_embed_as<TensorType::f32>(m, control, hidden, queue);
         case TensorType::f16:
-            return launch_embed_as<TensorType::f16>(m, control, hidden, stream);
+            return launch_embed_as<TensorType::f16>(m, control, hidden, queue);
         case TensorType::bf16:
-            return launch_embed_as<TensorType::bf16>(m, control, hidden, stream);
+            return launch_embed_as<TensorType::bf16>(m, control, hidden, queue);
         case TensorType::q4_0:
-            return launch_embed_as<TensorType::q4_0>(m, control, hidden, stream);
+            return launch_embed_as<TensorType::q4_0>(m, control, hidden, queue);
         case TensorType::q4_1:
-            return launch_embed_as<TensorType::q4_1>(m, control, hidden, stream);
+            return launch_embed_as<TensorType::q4_1>(m, control, hidden, queue);
         case TensorType::q8_0:
-            return launch_embed_as<TensorType::q8_0>(m, control, hidden, stream);
+            return launch_embed_as<TensorType::q8_0>(m, control, hidden, queue);
         case TensorType::q6_k:
-            return launch_embed_as<TensorType::q6_k>(m, control, hidden, stream);
+            return launch_embed_as<TensorType::q6_k>(m, control, hidden, queue);
     }
     require(false, "embed: a known type");
 }

@@ -48,8 +48,25 @@ if (cd "$canary" && forbid engine '(runner|store|reports|tests)/' canary >/dev/n
 fi
 rm -rf "$canary"
 
+# Every kernel of the engine waits for the one before it (engine/cuda/kernel_launch.cuh), or overlapping launches would race.
+kernels_without_wait() {
+    awk '/__global__/ { kernel = FILENAME ":" FNR; waits = 0 }
+         /wait_for_previous\(\)/ { waits = 1 }
+         /^}/ { if (kernel != "" && !waits) print kernel; kernel = "" }' "$@"
+}
+unsafe=$(kernels_without_wait engine/cuda/*.cu engine/cuda/*.cuh engine/cuda/*.inc)
+if [ -n "$unsafe" ]; then
+    printf 'kernels that do not call wait_for_previous():\n    %s\n' "$unsafe"
+    status=1
+fi
+if [ -z "$(printf '__global__ void k() {\n    work();\n}\n' | kernels_without_wait /dev/stdin)" ]; then
+    echo "the check of kernels does not notice one without a wait"
+    status=1
+fi
+
 # String literals stay ASCII: under another code page they would be something else.
-if grep -rnP '[^\x00-\x7F]' --include='*.cpp' --include='*.hpp' --include='*.h' --include='*.inc' engine runner store reports; then
+if grep -rnP '[^\x00-\x7F]' --include='*.cpp' --include='*.hpp' --include='*.h' --include='*.inc' --include='*.cu' --include='*.cuh' engine \
+    runner store reports; then
     echo "sources must be ASCII"
     status=1
 fi

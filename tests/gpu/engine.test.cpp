@@ -22,16 +22,27 @@ const kestrel_engine_api& cuda_baseline_api() {
 }
 
 struct CudaArgs : Args {
-    CudaArgs(const std::string& which, const std::string& gdn, const std::string& launch_mode) : Args(which, gdn), launch(launch_mode) {
+    CudaArgs(const std::string& which, const std::string& gdn, const std::string& launch_mode, const std::string& overlapping = "off",
+             const std::string& fused = "on")
+        : Args(which, gdn), launch(launch_mode), overlap(overlapping), fusion(fused) {
         list.push_back({"KESTREL_LAUNCH", launch.c_str()});
+        list.push_back({"KESTREL_OVERLAP", overlap.c_str()});
+        list.push_back({"KESTREL_FUSION", fusion.c_str()});
         args.switches = list.data();
         args.switch_count = list.size();
     }
     std::string launch;
+    std::string overlap;
+    std::string fusion;
 };
 
 std::int32_t index_of_largest(const float* values, std::size_t count) {
     return static_cast<std::int32_t>(std::max_element(values, values + count) - values);
+}
+
+// Its matrices are whole tiles (engine/cuda/q4_tiles.hpp).
+std::string tiled_model() {
+    return inside(setting("KESTREL_FIXTURES", KESTREL_FIXTURES), "models", "tiles-8l.toml").string();
 }
 
 struct Fixture {
@@ -45,8 +56,9 @@ struct Result {
     std::vector<std::int32_t> tokens;
 };
 
-Result decode_some(const kestrel_engine_api& api, const std::string& model, const std::string& gdn, const std::string& launch) {
-    const CudaArgs args(model, gdn, launch);
+Result decode_some(const kestrel_engine_api& api, const std::string& model, const std::string& gdn, const std::string& launch,
+                   const std::string& overlap = "off", const std::string& fusion = "on") {
+    const CudaArgs args(model, gdn, launch, overlap, fusion);
     Engine engine(api, args);
     Result result;
     std::int32_t token = 3;
@@ -101,11 +113,16 @@ TEST_CASE("checkpoints decode to the expected logits and tokens on the device", 
 }
 
 TEST_CASE("all ways of running give the same bits", "[gpu]") {
-    const std::string model = GENERATE(checkpoint("bf16-4l-k128").string(), description("mini-64l"));
+    const std::string model = GENERATE(checkpoint("bf16-4l-k128").string(), description("mini-64l"), tiled_model());
     CAPTURE(model);
     const Result usual = decode_some(cuda_api(), model, "reg", "stream");
     REQUIRE(std::all_of(usual.logits.begin(), usual.logits.end(), [](float x) { return std::isfinite(x); }));
     same_results(usual, decode_some(cuda_api(), model, "reg", "graph"));
+    same_results(usual, decode_some(cuda_api(), model, "reg", "stream", "on"));
+    same_results(usual, decode_some(cuda_api(), model, "reg", "graph", "on"));
+    same_results(usual, decode_some(cuda_api(), model, "reg", "stream", "off", "off"));
+    same_results(usual, decode_some(cuda_api(), model, "ref", "graph", "on", "off"));
+    same_results(usual, decode_some(cuda_baseline_api(), model, "ref", "graph", "on"));
     same_results(usual, decode_some(cuda_api(), model, "ref", "stream"));
     same_results(usual, decode_some(cuda_baseline_api(), model, "reg", "stream"));
     same_results(usual, decode_some(cuda_baseline_api(), model, "ref", "graph"));
@@ -127,7 +144,7 @@ TEST_CASE("a saved sequence continues with the same bits", "[gpu]") {
 }
 
 TEST_CASE("lent device memory serves, with the same weights as other engines make", "[gpu]") {
-    const std::string model = GENERATE(checkpoint("bf16-4l-k128").string(), description("mini-64l"));
+    const std::string model = GENERATE(checkpoint("bf16-4l-k128").string(), description("mini-64l"), tiled_model());
     CudaArgs args(model, "reg", "stream");
     const auto& borrow = capability<kestrel_borrow>(cuda_api(), KESTREL_CAP_BORROW);
     const auto& memory = capability<kestrel_allocate>(cuda_api(), KESTREL_CAP_ALLOCATE);
@@ -232,7 +249,7 @@ TEST_CASE("switches say what runs, and the captured token can be had", "[gpu]") 
 TEST_CASE("the large model decodes", "[.large]") {
     for (const char* gdn : {"reg", "ref"}) {
         for (const char* launch : {"stream", "graph"}) {
-            CudaArgs args(description("qwen3.5-27b"), gdn, launch);
+            CudaArgs args(description("qwen3.5-27b"), gdn, launch, "on");
             args.threads(0);  // to make the weights
             const auto opened = std::chrono::steady_clock::now();
             Engine engine(cuda_api(), args);

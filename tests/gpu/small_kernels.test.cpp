@@ -48,7 +48,7 @@ TEST_CASE("norms", "[gpu]") {
 
     const OnDevice xs(x);
     const OnDevice y(n);
-    cuda::launch_rms_norm(xs.get(), ws.get(), n, eps, y.get(), nullptr);
+    cuda::launch_rms_norm(xs.get(), ws.get(), n, eps, y.get(), nullptr, nullptr);
     std::vector<double> expected(n);
     const double factor = 1.0 / std::sqrt(sum_of_squares(x.data(), n) / static_cast<double>(n) + eps);
     for (std::size_t i = 0; i < n; ++i) expected[i] = x[i] * factor * w[i];
@@ -57,7 +57,7 @@ TEST_CASE("norms", "[gpu]") {
     const OnDevice l2(x);
     cuda::launch_l2_norm(l2.get(), rows, n, 2, 0.25F, nullptr);
     const OnDevice gated(x);
-    cuda::launch_gated_rms_norm(gated.get(), ws.get(), gates.get(), rows, n, eps, nullptr);
+    cuda::launch_gated_rms_norm(gated.get(), ws.get(), gates.get(), rows, n, eps, nullptr, nullptr);
     std::vector<double> expected_l2(rows * n);
     std::vector<double> expected_gated(rows * n);
     for (std::size_t r = 0; r < rows; ++r) {
