@@ -53,6 +53,7 @@ set(KESTREL_CUDA_SOURCES
     cpu/workspace.cpp
     cuda/argmax.cu
     cuda/arrangement.cpp
+    cuda/attend.cu
     cuda/attention.cu
     cuda/backend.cpp
     cuda/capabilities.cpp
@@ -62,6 +63,7 @@ set(KESTREL_CUDA_SOURCES
     cuda/decoder_state.cpp
     cuda/elementwise.cu
     cuda/gdn.cu
+    cuda/gdn_inputs.cu
     cuda/gemv_f32.cu
     cuda/norms.cu
     cuda/operators.cpp
@@ -71,4 +73,5 @@ set(KESTREL_CUDA_SOURCES
     cuda/q6_tiles.cpp
     cuda/rq_gemv.cu
     cuda/synthetic.cu
+    cuda/synthetic_weights.cpp
     cuda/tile_formats.cpp)

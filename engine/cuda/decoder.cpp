@@ -171,6 +171,26 @@ GdnStep Decoder::gdn_step(std::uint32_t layer) const {
             .tiled = dims_.head_order == HeadOrder::tiled};
 }
 
+GdnInputs Decoder::gdn_inputs(std::uint32_t layer) const {
+    return {.conv_state = piece(layout_.conv_state) + number_in_kind_[layer] * layout_.conv_state_stride,
+            .conv = vector(layer, Role::conv),
+            .mixed = piece(layout_.mixed),
+            .beta = piece(layout_.beta),
+            .g = piece(layout_.alpha),
+            .rate = vector(layer, Role::decay_rate),
+            .dt_bias = vector(layer, Role::dt_bias),
+            .heads = dims_.v_heads,
+            .k_heads = dims_.k_heads,
+            .kd = dims_.k_dim,
+            .vd = dims_.v_dim,
+            .taps = dims_.conv_taps,
+            .q_scale = q_scale()};
+}
+
+float Decoder::q_scale() const {
+    return 1.0F / std::sqrt(static_cast<float>(dims_.k_dim));
+}
+
 void Decoder::gdn_layer(std::uint32_t layer) {
     const Queue queue = this->queue();
     const float* x = piece(layout_.normed);
@@ -180,13 +200,16 @@ void Decoder::gdn_layer(std::uint32_t layer) {
     launch_gemvs(projections, activations(x, dims_.hidden), Store::replace, queue);
     launch_f32_gemv_pair(vector(layer, Role::beta), vector(layer, Role::alpha), x, dims_.v_heads, dims_.hidden, piece(layout_.beta),
                          piece(layout_.alpha), queue);
-    launch_gdn_beta_g(piece(layout_.beta), piece(layout_.alpha), vector(layer, Role::decay_rate), vector(layer, Role::dt_bias),
-                      dims_.v_heads, queue);
-    launch_conv_silu(piece(layout_.conv_state) + number_in_kind_[layer] * layout_.conv_state_stride, vector(layer, Role::conv), mixed,
-                     dims_.conv_channels(), dims_.conv_taps, queue);
-    // q and k lie one after the other; only q is scaled.
-    launch_l2_norm(mixed, std::size_t{2} * dims_.k_heads, dims_.k_dim, dims_.k_heads, 1.0F / std::sqrt(static_cast<float>(dims_.k_dim)),
-                   queue);
+    if (fusion_ == Fusion::on) {
+        launch_gdn_inputs(gdn_inputs(layer), queue);
+    } else {
+        launch_gdn_beta_g(piece(layout_.beta), piece(layout_.alpha), vector(layer, Role::decay_rate), vector(layer, Role::dt_bias),
+                          dims_.v_heads, queue);
+        launch_conv_silu(piece(layout_.conv_state) + number_in_kind_[layer] * layout_.conv_state_stride, vector(layer, Role::conv), mixed,
+                         dims_.conv_channels(), dims_.conv_taps, queue);
+        // q and k lie one after the other; only q is scaled.
+        launch_l2_norm(mixed, std::size_t{2} * dims_.k_heads, dims_.k_dim, dims_.k_heads, q_scale(), queue);
+    }
     if (gdn_ == GdnVariant::reg) {
         launch_gdn_delta_reg(gdn_step(layer), queue);
     } else {
@@ -232,8 +255,7 @@ void Decoder::attention_layer(std::uint32_t layer) {
     launch_attend(heads, control_.get(), queue);
     float* out = piece(layout_.mixer_out);
     if (can_split(width)) launch_split(out, width, parts_of(width), queue);
-    launch_gemv(matrix(layer, Role::attention_out, dims_.hidden, width), activations(out, width), piece(layout_.hidden), Store::add,
-                queue);
+    launch_gemv(matrix(layer, Role::attention_out, dims_.hidden, width), activations(out, width), piece(layout_.hidden), Store::add, queue);
 }
 
 void Decoder::mlp(std::uint32_t layer) {

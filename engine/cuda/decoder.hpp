@@ -53,6 +53,8 @@ class Decoder {
     void attention_layer(std::uint32_t layer);
     void mlp(std::uint32_t layer);
     [[nodiscard]] GdnStep gdn_step(std::uint32_t layer) const;
+    [[nodiscard]] GdnInputs gdn_inputs(std::uint32_t layer) const;
+    [[nodiscard]] float q_scale() const;
     [[nodiscard]] SavedHeader header() const;
     void read_output(std::size_t offset, std::span<float> out) const;
     void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) const;

@@ -1,6 +1,7 @@
 #include "engine/cuda/launch.hpp"
 
 #include "engine/cuda/check.hpp"
+#include "engine/cuda/kernel_launch.cuh"
 #include "engine/cuda/reduce.cuh"
 
 namespace kestrel::cuda {

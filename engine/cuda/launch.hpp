@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "engine/attention_chunks.hpp"
 #include "engine/cuda/tile_formats.hpp"
 #include "engine/tensor_type.hpp"
 
@@ -86,6 +87,25 @@ void launch_conv_silu(float* state, const float* w, float* x, std::size_t channe
 // From the projections b, a to beta = sigmoid(b) and g = rate softplus(a + dt_bias), the logarithm of the decay. In place.
 void launch_gdn_beta_g(float* b, float* a, const float* rate, const float* dt_bias, std::size_t heads, const Queue& queue);
 
+// What a layer does between its projections and its step, in one launch: launch_conv_silu over all channels, launch_l2_norm over the heads
+// of q, which are scaled, and of k, and launch_gdn_beta_g. The same bits as those three.
+struct GdnInputs {
+    float* conv_state;     // [taps - 1][channels], channels = 2 k_heads kd + heads vd
+    const float* conv;     // [taps][channels]
+    float* mixed;          // [channels], in place: q[k_heads][kd], k[k_heads][kd], v[heads][vd]
+    float* beta;           // [heads], in place
+    float* g;              // [heads], in place
+    const float* rate;     // [heads]
+    const float* dt_bias;  // [heads]
+    unsigned heads;
+    unsigned k_heads;
+    unsigned kd;  // at most 6144
+    unsigned vd;
+    unsigned taps;  // times channels below 2^31
+    float q_scale;
+};
+void launch_gdn_inputs(const GdnInputs& in, const Queue& queue);
+
 // One gated-delta-net step: S' = e^g S + k (x) beta (v - (e^g S)^T k), out = S'^T q.
 struct GdnStep {
     float* state;       // [heads][kd][vd], updated
@@ -110,7 +130,7 @@ void launch_gdn_delta_reg(const GdnStep& step, const Queue& queue);  // only whe
 void launch_rotation(const Control* control, const double* inverse_frequency, std::size_t pairs, float* cosine, float* sine,
                      const Queue& queue);
 
-// One token's heads of an attention layer.
+// One token's heads of an attention layer. q, keys, values and scores are 16-byte aligned where dim is a multiple of four.
 struct AttentionHeads {
     const float* q_and_gate;  // [heads][2][dim], projected
     const float* k;           // [kv_heads][dim], projected
@@ -122,7 +142,7 @@ struct AttentionHeads {
     float* q;                 // [heads][dim]: normalised and rotated
     float* keys;              // [kv_heads][capacity][dim]: gets row control->position
     float* values;            // likewise
-    float* scores;            // scratch [heads][capacity]
+    float* scores;            // scratch, attention_scratch_floats(heads, dim, capacity)
     float* out;               // [heads][dim]: attended, times sigmoid(gate)
     unsigned heads;
     unsigned kv_heads;  // divides heads
@@ -131,7 +151,10 @@ struct AttentionHeads {
     unsigned capacity;
     float eps;
 };
+// What both launchers need: kv_heads, dim, pairs and capacity as said above.
+void check_attention(const AttentionHeads& a);
 void launch_qkv_norm_rope(const AttentionHeads& a, const Control* control, const Queue& queue);
+// k_attend, and where the capacity is more than attention_chunk k_attend_combine. The same bits for any capacity.
 void launch_attend(const AttentionHeads& a, const Control* control, const Queue& queue);
 
 // gate = silu(gate) up. `parts`, if not null, gets the same split; n is a multiple of 64 then.
@@ -146,12 +169,11 @@ struct SyntheticValues {
     std::uint64_t key;
     bool levels;  // 15 levels times `unit`, or `centre` + step 2^-15 `unit`
     float centre;
-    float unit;
+    float unit;  // a power of two, for levels from 2^-14 to 1
 };
-// `out` is f32; transposed: element (r, c) of [rows][cols] lies at c rows + r.
-void launch_synthetic_f32(const SyntheticValues& values, std::size_t rows, std::size_t cols, bool transposed, float* out,
-                          const Queue& queue);
-// Levels only; `elements` is a whole number of blocks. d = unit in every block.
-void launch_synthetic_q4_0(const SyntheticValues& values, std::size_t elements, std::byte* out, const Queue& queue);
+// A matrix [rows][cols] as a file holds it and as the host makes it: blocks of `type` one after the other (tensor_type.hpp). Types other
+// than f32 take levels only, in whole blocks. transposed, f32 only: element (r, c) lies at c rows + r. out: aligned to 4 bytes.
+void launch_synthetic(const SyntheticValues& values, TensorType type, std::size_t rows, std::size_t cols, bool transposed, std::byte* out,
+                      const Queue& queue);
 
 }  // namespace kestrel::cuda

@@ -6,35 +6,12 @@
 #include <cstdio>
 #include <thread>
 
-#include "tests/engine/engine_under_test.hpp"
+#include "engine/attention_chunks.hpp"
+#include "tests/gpu/cuda_engine.hpp"
 
 using namespace kestrel::test;
 
 namespace {
-
-const kestrel_engine_api& cuda_api() {
-    static const kestrel_engine_api& api = load_engine(setting("KESTREL_CUDA_LIB", KESTREL_CUDA_LIB));
-    return api;
-}
-const kestrel_engine_api& cuda_baseline_api() {
-    static const kestrel_engine_api& api = load_engine(setting("KESTREL_CUDA_LIB_BASELINE", KESTREL_CUDA_LIB_BASELINE));
-    return api;
-}
-
-struct CudaArgs : Args {
-    CudaArgs(const std::string& which, const std::string& gdn, const std::string& launch_mode, const std::string& overlapping = "off",
-             const std::string& fused = "on")
-        : Args(which, gdn), launch(launch_mode), overlap(overlapping), fusion(fused) {
-        list.push_back({"KESTREL_LAUNCH", launch.c_str()});
-        list.push_back({"KESTREL_OVERLAP", overlap.c_str()});
-        list.push_back({"KESTREL_FUSION", fusion.c_str()});
-        args.switches = list.data();
-        args.switch_count = list.size();
-    }
-    std::string launch;
-    std::string overlap;
-    std::string fusion;
-};
 
 std::int32_t index_of_largest(const float* values, std::size_t count) {
     return static_cast<std::int32_t>(std::max_element(values, values + count) - values);
@@ -56,13 +33,16 @@ struct Result {
     std::vector<std::int32_t> tokens;
 };
 
+// Into the second of attention's chunks.
+constexpr int some_tokens = static_cast<int>(kestrel::attention_chunk) + 6;
+
 Result decode_some(const kestrel_engine_api& api, const std::string& model, const std::string& gdn, const std::string& launch,
                    const std::string& overlap = "off", const std::string& fusion = "on") {
     const CudaArgs args(model, gdn, launch, overlap, fusion);
     Engine engine(api, args);
     Result result;
     std::int32_t token = 3;
-    for (int i = 0; i < 12; ++i) {
+    for (int i = 0; i < some_tokens; ++i) {
         token = engine.decode(token);
         result.tokens.push_back(token);
     }
@@ -164,7 +144,7 @@ TEST_CASE("lent device memory serves, with the same weights as other engines mak
         const Result usual = decode_some(cuda_api(), model, "reg", "stream");
         Engine engine(cuda_api(), args);
         std::int32_t token = 3;
-        for (int i = 0; i < 12; ++i) token = engine.decode(token);
+        for (int i = 0; i < some_tokens; ++i) token = engine.decode(token);
         CHECK(same_bits(engine.logits(), usual.logits));
     }
     memory.release(KESTREL_MEMORY_DEVICE, args.args.weights);
