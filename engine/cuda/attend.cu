@@ -63,8 +63,13 @@ __global__ void __launch_bounds__(attend_threads, 2) k_attend(AttentionHeads a, 
     const std::size_t cache = (std::size_t{kv} * a.capacity + first) * a.dim;
 
     const float* q = a.q + std::size_t{head} * a.dim;
-    for (unsigned i = threadIdx.x; i < Tile * a.dim; i += attend_threads) shared[i] = i < heads * a.dim ? q[i] : 0.0F;
+    for (unsigned i = threadIdx.x * Width; i < Tile * a.dim; i += attend_threads * Width) {
+        float x[Width] = {};
+        if (i < heads * a.dim) load_floats<Width>(q + i, x);
+        store_floats<Width>(shared + i, x);
+    }
     // The values travel to the second-level cache while keys are multiplied: a line of 32 floats each.
+#pragma unroll 1
     for (unsigned i = threadIdx.x * 32; i < live * a.dim; i += attend_threads * 32) {
         asm volatile("prefetch.global.L2 [%0];" ::"l"(a.values + cache + i));
     }
@@ -80,21 +85,26 @@ __global__ void __launch_bounds__(attend_threads, 2) k_attend(AttentionHeads a, 
     const ChunkResults results = chunk_results(a, tiling.chunks);
     const std::size_t result = std::size_t{head} * tiling.chunks + chunk;  // of the tile's first head
     const bool alone = positions <= attention_chunk;
+#pragma unroll 1
     for (unsigned i = threadIdx.x; i < a.dim; i += attend_threads) {
         float gate[Tile] = {};
+        float total[Tile] = {};
 #pragma unroll
         for (unsigned t = 0; t < Tile; ++t) {
             if (alone && t < heads) gate[t] = gate_of(a, head + t, i);  // all of them at once, before any is needed
         }
+#pragma unroll 1
+        for (unsigned part = 0; part < tiling.parts; ++part) {
+#pragma unroll
+            for (unsigned t = 0; t < Tile; ++t) total[t] += shared[(part * Tile + t) * a.dim + i];
+        }
 #pragma unroll
         for (unsigned t = 0; t < Tile; ++t) {
             if (t >= heads) break;
-            float total = 0.0F;
-            for (unsigned part = 0; part < tiling.parts; ++part) total += shared[(part * Tile + t) * a.dim + i];
             if (alone) {
-                a.out[std::size_t{head + t} * a.dim + i] = attended(total, sums[t], gate[t]);
+                a.out[std::size_t{head + t} * a.dim + i] = attended(total[t], sums[t], gate[t]);
             } else {
-                results.vectors[(result + std::size_t{t} * tiling.chunks) * a.dim + i] = total;
+                results.vectors[(result + std::size_t{t} * tiling.chunks) * a.dim + i] = total[t];
             }
         }
     }

@@ -14,6 +14,8 @@ inline constexpr unsigned rows_at_a_time = warp_lanes / row_lanes;
 inline constexpr unsigned rows_per_lane = 2;
 inline constexpr unsigned rows_per_warp = rows_at_a_time * rows_per_lane;
 static_assert(attend_warps * rows_per_warp == attention_chunk);
+// Of each, accesses under way at the same time.
+inline constexpr unsigned keys_at_a_time = 4;
 // Values: rows of which a thread has its columns under way at the same time.
 inline constexpr unsigned values_at_a_time = 8;
 // A lane of a row, and a warp of the block, writes for one head of the tile.
@@ -53,11 +55,7 @@ __device__ inline void chunk_scores(const float* q, const float* keys, unsigned 
         rows[r] = keys + std::size_t{min(first + r * rows_at_a_time + in_warp, live - 1)} * dim;
     }
     float sums[rows_per_lane][Tile] = {};
-#pragma unroll 4
-    for (unsigned c = lane * Width; c < dim; c += row_lanes * Width) {
-        float key[rows_per_lane][Width];
-#pragma unroll
-        for (unsigned r = 0; r < rows_per_lane; ++r) load_floats<Width>(rows[r] + c, key[r]);
+    const auto multiply = [&](unsigned c, const float(&key)[rows_per_lane][Width]) {
 #pragma unroll
         for (unsigned t = 0; t < Tile; ++t) {
             float x[Width];
@@ -68,6 +66,25 @@ __device__ inline void chunk_scores(const float* q, const float* keys, unsigned 
                 for (unsigned i = 0; i < Width; ++i) sums[r][t] = fmaf(key[r][i], x[i], sums[r][t]);
             }
         }
+    };
+    constexpr unsigned step = row_lanes * Width;
+    unsigned c = lane * Width;
+    for (; c + (keys_at_a_time - 1) * step < dim; c += keys_at_a_time * step) {
+        float keys_of[keys_at_a_time][rows_per_lane][Width];
+#pragma unroll
+        for (unsigned k = 0; k < keys_at_a_time; ++k) {
+#pragma unroll
+            for (unsigned r = 0; r < rows_per_lane; ++r) load_floats<Width>(rows[r] + c + k * step, keys_of[k][r]);
+        }
+#pragma unroll
+        for (unsigned k = 0; k < keys_at_a_time; ++k) multiply(c + k * step, keys_of[k]);
+    }
+#pragma unroll 1
+    for (; c < dim; c += step) {
+        float key[rows_per_lane][Width];
+#pragma unroll
+        for (unsigned r = 0; r < rows_per_lane; ++r) load_floats<Width>(rows[r] + c, key[r]);
+        multiply(c, key);
     }
     const float scale = 1.0F / sqrtf(static_cast<float>(dim));
 #pragma unroll
@@ -75,7 +92,7 @@ __device__ inline void chunk_scores(const float* q, const float* keys, unsigned 
 #pragma unroll
         for (unsigned t = 0; t < Tile; ++t) {
             float sum = sums[r][t];
-            for (unsigned step = row_lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(whole_warp, sum, step);
+            for (unsigned apart = row_lanes / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(whole_warp, sum, apart);
             if (lane == t) scores[t * attention_chunk + first + r * rows_at_a_time + in_warp] = sum * scale;
         }
     }
@@ -83,13 +100,22 @@ __device__ inline void chunk_scores(const float* q, const float* keys, unsigned 
 
 // One warp: scores become weights e^(score - largest), 0 behind `live`. Lane 0 says what the others need.
 __device__ inline void chunk_softmax(float* scores, unsigned live, float* largest, float* total) {
+    constexpr unsigned per_lane = attention_chunk / warp_lanes;
     const unsigned lane = threadIdx.x % warp_lanes;
+    float score[per_lane];
     float most = -INFINITY;
-    for (unsigned p = lane; p < live; p += warp_lanes) most = fmaxf(most, scores[p]);
-    for (unsigned step = warp_lanes / 2; step > 0; step /= 2) most = fmaxf(most, __shfl_xor_sync(whole_warp, most, step));
+#pragma unroll
+    for (unsigned i = 0; i < per_lane; ++i) {
+        const unsigned p = lane + i * warp_lanes;
+        score[i] = p < live ? scores[p] : -INFINITY;
+        most = fmaxf(most, score[i]);
+    }
+    for (unsigned apart = warp_lanes / 2; apart > 0; apart /= 2) most = fmaxf(most, __shfl_xor_sync(whole_warp, most, apart));
     float sum = 0.0F;
-    for (unsigned p = lane; p < attention_chunk; p += warp_lanes) {
-        const float weight = p < live ? expf(scores[p] - most) : 0.0F;
+#pragma unroll
+    for (unsigned i = 0; i < per_lane; ++i) {
+        const unsigned p = lane + i * warp_lanes;
+        const float weight = p < live ? expf(score[i] - most) : 0.0F;
         scores[p] = weight;
         sum += weight;
     }
@@ -109,6 +135,7 @@ __device__ inline void chunk_values(const float* weights, const float* values, u
         const unsigned column = task % strips * strip + threadIdx.x % warp_lanes * Width;
         if (column >= dim) continue;  // surplus lanes of the last strip
         float total[Tile][Width] = {};
+#pragma unroll 1
         for (unsigned p = part * span; p < min((part + 1) * span, live); p += values_at_a_time) {
             float value[values_at_a_time][Width];
 #pragma unroll

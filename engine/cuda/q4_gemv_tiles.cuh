@@ -58,7 +58,7 @@ __device__ inline void q4_tile(const uint4& words, const uint2& d, const uint4 (
     }
 }
 
-// Tiles of one matrix on their way to a lane.
+// Tiles of one matrix on their way to a lane: slot i holds tile i after `nibbles` and `scales`, which move on by Depth tiles.
 template <unsigned Depth>
 struct TileStream {
     const uint4* nibbles;
@@ -77,26 +77,30 @@ struct TileStream {
         words[slot] = stream_load(nibbles + tile * tile_lanes);
         d[slot] = stream_load(scales + tile * 8);
     }
+    __device__ void move_on() {
+        nibbles += Depth * tile_lanes;
+        scales += Depth * 8;
+    }
 };
 
 // total[m] += a warp's share of matrix m times x, for matrices that are read alongside each other.
 template <unsigned Depth, unsigned Matrices>
 __device__ inline void add_tiles(const TileShare& share, TileStream<Depth> (&streams)[Matrices], float (&total)[Matrices][4]) {
     const uint4* b_at = share.parts;
-    for (unsigned k = 0; k < share.count; k += Depth) {
+    for (unsigned left = share.count; left > 0; left = left > Depth ? left - Depth : 0) {
 #pragma unroll
         for (unsigned i = 0; i < Depth; ++i) {
-            if (k + i >= share.count) break;
-            const uint4 b[2] = {*b_at, *(b_at + split_words / 8)};
-            b_at += split_words / 4;
+            if (i >= left) break;
+            const uint4 b[2] = {b_at[i * (split_words / 4)], b_at[i * (split_words / 4) + split_words / 8]};
 #pragma unroll
-            for (unsigned m = 0; m < Matrices; ++m) {
-                const uint4 words = streams[m].words[i];
-                const uint2 d = streams[m].d[i];
-                if (k + i + Depth < share.count) streams[m].fetch(i, k + i + Depth);
-                q4_tile(words, d, b, total[m]);
-            }
+            for (unsigned m = 0; m < Matrices; ++m) q4_tile(streams[m].words[i], streams[m].d[i], b, total[m]);
+            if (i + Depth >= left) continue;
+#pragma unroll
+            for (unsigned m = 0; m < Matrices; ++m) streams[m].fetch(i, i + Depth);
         }
+        b_at += Depth * (split_words / 4);
+#pragma unroll
+        for (unsigned m = 0; m < Matrices; ++m) streams[m].move_on();
     }
 }
 

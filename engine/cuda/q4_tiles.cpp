@@ -25,7 +25,7 @@ void for_each_block(std::size_t cols, std::size_t tile, Byte* stored, const Visi
 
 // Byte j of a block holds columns j and j + 16.
 constexpr NibblePlace place_in_block(unsigned row, unsigned half, unsigned column) {
-    return nibble_place(row, half * block_cols + column);
+    return nibble_place(row, half * static_cast<unsigned>(block_cols) + column);
 }
 
 }  // namespace

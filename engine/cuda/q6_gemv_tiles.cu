@@ -67,7 +67,7 @@ __device__ inline void add_six_tile(const SixTile& tile, const uint4 (&b)[2], fl
 }
 
 inline constexpr unsigned six_warps = 8;
-inline constexpr unsigned six_depth = 3;
+inline constexpr unsigned six_depth = 2;
 
 __global__ void __launch_bounds__(six_warps* warp_lanes, 4)
     k_q6_gemv_tiles(SixPlanePointers m, const uint4* parts, unsigned tiles_per_row, float* y, bool add) {
@@ -91,9 +91,8 @@ __global__ void __launch_bounds__(six_warps* warp_lanes, 4)
             if (k + i >= share.count) break;
             const uint4 b[2] = {*b_at, *(b_at + split_words / 8)};
             b_at += split_words / 4;
-            const SixTile now = tiles[i];
+            add_six_tile(tiles[i], b, total);
             if (k + i + six_depth < share.count) tiles[i] = fetch(k + i + six_depth);
-            add_six_tile(now, b, total);
         }
     }
     const float sum = row_sum<six_warps>(total, partial);

@@ -34,15 +34,15 @@ __device__ inline void put_half(std::byte* at, float value) {
 }
 
 // What a thread makes: an element of f32, f16, bf16 and q8_0, two of q4_0 and q4_1, four of q6_k.
-constexpr unsigned elements_per_thread(TensorType type) {
-    if (type == TensorType::q6_k) return 4;
-    return type == TensorType::q4_0 || type == TensorType::q4_1 ? 2 : 1;
-}
+template <TensorType Type>
+inline constexpr unsigned elements_per_thread = Type == TensorType::q6_k                               ? 4
+                                                : Type == TensorType::q4_0 || Type == TensorType::q4_1 ? 2
+                                                                                                       : 1;
 
 // A byte of 32-element blocks; the block's first thread also writes its scale, and its offset where it has one.
 template <TensorType Type>
 __device__ inline void put_small_block(const SyntheticValues& v, std::uint64_t thread, std::byte* out) {
-    constexpr unsigned in_block = 32 / elements_per_thread(Type);
+    constexpr unsigned in_block = 32 / elements_per_thread<Type>;
     constexpr unsigned head = Type == TensorType::q4_1 ? 4 : 2;
     const std::uint64_t block = thread / in_block;
     const unsigned j = thread % in_block;
@@ -99,7 +99,7 @@ __global__ void k_synthetic(SyntheticValues v, std::uint64_t threads, std::uint6
 template <TensorType Type>
 void launch_synthetic_as(const SyntheticValues& values, std::size_t rows, std::size_t cols, bool transposed, std::byte* out,
                          const Queue& queue) {
-    const std::size_t threads = rows * cols / elements_per_thread(Type);
+    const std::size_t threads = rows * cols / elements_per_thread<Type>;
     launch("k_synthetic", k_synthetic<Type>, {blocks_for(threads, synthetic_threads), synthetic_threads}, queue, values, threads, rows,
            cols, transposed, out);
 }

@@ -36,7 +36,7 @@ struct Outputs {
     std::vector<float> state, out;
 };
 
-Outputs run(const Shape& s, const Inputs& in, void (*launch)(const cuda::GdnStep&, cudaStream_t)) {
+Outputs run(const Shape& s, const Inputs& in, void (*launch)(const cuda::GdnStep&, const cuda::Queue&)) {
     const OnDevice state(in.state), q(in.q), k(in.k), v(in.v), g(in.g), beta(in.beta);
     const OnDevice out(std::size_t{s.heads} * s.vd);
     launch({.state = state.get(),

@@ -4,7 +4,8 @@
 
 namespace kestrel::cuda::bench {
 
-// Eight wide loads in flight per thread. The sum is stored only if it is a value that zeroed memory does not give, so that no load is left out.
+// Eight wide loads in flight per thread. The sum is stored only if it is a value that zeroed memory does not give, so that no load is left
+// out.
 __global__ void k_read(const uint4* from, std::size_t count, unsigned* out) {
     constexpr unsigned in_flight = 8;
     const std::size_t step = std::size_t{gridDim.x} * blockDim.x;

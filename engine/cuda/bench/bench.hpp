@@ -35,10 +35,11 @@ struct DecodeOptions {
     std::string model;           // as kestrel-ab's --model
     std::vector<int> positions;  // where to measure; context before is decoded
     int tokens = 32;             // timed, at each position
-    std::string launch = "graph";
-    std::string gdn = "reg";
+    // Ways of running, one after the other on the same weights: switches and values, each list like
+    // "KESTREL_LAUNCH=graph,KESTREL_OVERLAP=on".
+    std::vector<std::string> variants;
 };
-// Prints ms/token, its share of the bound, and each kernel's time per token.
+// Prints for each variant ms/token, its share of the bound, and each kernel's time per token.
 void print_decode(const DecodeOptions& options, double bandwidth);
 
 }  // namespace kestrel::cuda::bench

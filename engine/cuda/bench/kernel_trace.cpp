@@ -65,7 +65,8 @@ bool find(void* library, const char* name, Function& function) {
 
 bool load(std::string& problem) {
     void* library = nullptr;
-    for (const char* name : {"libcupti.so.13", "libcupti.so", "/usr/local/cuda/lib64/libcupti.so", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"}) {
+    for (const char* name :
+         {"libcupti.so.13", "libcupti.so", "/usr/local/cuda/lib64/libcupti.so", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"}) {
         if ((library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) != nullptr) break;
     }
     if (library == nullptr) {

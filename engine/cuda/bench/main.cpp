@@ -11,15 +11,18 @@ int main(int argc, char** argv) {
     CLI::App app("How near the CUDA engine comes to the device's bandwidth");
     bench::DecodeOptions decode;
     decode.positions = {0};
+    decode.variants = {"KESTREL_LAUNCH=graph"};
     std::vector<std::string> models;
     std::size_t gib = 8;
     bool products = false;
     app.add_flag("--products", products, "Measure q4_0 products of the 27B shape, for several launch shapes");
     app.add_option("--model", models, "Models to decode: descriptions, Hugging Face directories or GGUF files");
-    app.add_option("--positions", decode.positions, "Positions at which to measure; the context before is decoded")->delimiter(',')->check(CLI::NonNegativeNumber);
+    app.add_option("--positions", decode.positions, "Positions at which to measure; the context before is decoded")
+        ->delimiter(',')
+        ->check(CLI::NonNegativeNumber);
     app.add_option("--tokens", decode.tokens, "Timed tokens at each position")->check(CLI::Range(1, 100000))->capture_default_str();
-    app.add_option("--launch", decode.launch, "graph or stream")->capture_default_str();
-    app.add_option("--gdn", decode.gdn, "reg or ref")->capture_default_str();
+    app.add_option("--variant", decode.variants, "Switches of a way of running, NAME=VALUE,NAME=VALUE; may be given several times")
+        ->capture_default_str();
     app.add_option("--gib", gib, "GiB to read for the bandwidth")->check(CLI::Range(1, 64))->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     try {

@@ -63,7 +63,7 @@ void print_one(const Rotation& rotation, double bandwidth) {
             all.end[i] = tiles;
         }
         k_q4_gemv_tiles<Warps, Depth><<<tiles, Warps * warp_lanes, 0, stream>>>(all, reinterpret_cast<const uint4*>(rotation.parts.get()),
-                                                                                 static_cast<unsigned>(m.cols / tile_cols), false);
+                                                                                static_cast<unsigned>(m.cols / tile_cols), false);
         check_launch("k_q4_gemv_tiles");
     });
     const double rate = static_cast<double>(rotation.bytes) / us * 1e6;
@@ -72,8 +72,11 @@ void print_one(const Rotation& rotation, double bandwidth) {
 }
 
 void print_products(double bandwidth) {
-    const Shape shapes[] = {{"gate and up", 34816, 5120},   {"down", 5120, 17408},         {"qkv and z", 16384, 5120},
-                            {"gdn out", 5120, 6144},        {"attention q, k, v", 14336, 5120}};
+    const Shape shapes[] = {{"gate and up", 34816, 5120},
+                            {"down", 5120, 17408},
+                            {"qkv and z", 16384, 5120},
+                            {"gdn out", 5120, 6144},
+                            {"attention q, k, v", 14336, 5120}};
     for (const Shape& shape : shapes) {
         const Rotation rotation(shape);
         std::printf("  %s, %zu x %zu: floor %.2f us\n", shape.name, shape.rows, shape.cols,
