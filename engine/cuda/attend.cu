@@ -13,7 +13,8 @@
 
 namespace kestrel::cuda {
 
-constexpr unsigned tile_floats = 8192;  // of shared memory, first for a tile's q, then for its sums
+constexpr unsigned chunks_at_a_time = 8;  // of which a thread has its columns under way
+constexpr unsigned tile_floats = 8192;    // of shared memory, first for a tile's q, then for its sums
 
 struct AttendTiling {
     unsigned heads;        // query heads of a block
@@ -143,14 +144,25 @@ __global__ void __launch_bounds__(attend_threads) k_attend_combine(AttentionHead
     most = block_max(most);
     float sum = 0.0F;
     float total[Width] = {};
-#pragma unroll 4
-    for (unsigned c = warp; c < live; c += attend_warps) {
-        const float weight = expf(largest[c] - most);
-        float value[Width];
-        load_floats<Width>(vectors + std::size_t{c} * a.dim, value);
-        sum += sums[c] * weight;
+#pragma unroll 1
+    for (unsigned c = warp; c < live; c += chunks_at_a_time * attend_warps) {
+        float top[chunks_at_a_time];
+        float chunk_sum[chunks_at_a_time];
+        float vector[chunks_at_a_time][Width];
 #pragma unroll
-        for (unsigned i = 0; i < Width; ++i) total[i] = fmaf(value[i], weight, total[i]);
+        for (unsigned k = 0; k < chunks_at_a_time; ++k) {
+            const unsigned at = min(c + k * attend_warps, live - 1);  // surplus ones the last again, with weight 0
+            top[k] = largest[at];
+            chunk_sum[k] = sums[at];
+            load_floats<Width>(vectors + std::size_t{at} * a.dim, vector[k]);
+        }
+#pragma unroll
+        for (unsigned k = 0; k < chunks_at_a_time; ++k) {
+            const float weight = c + k * attend_warps < live ? expf(top[k] - most) : 0.0F;
+            sum += chunk_sum[k] * weight;
+#pragma unroll
+            for (unsigned i = 0; i < Width; ++i) total[i] = fmaf(vector[k][i], weight, total[i]);
+        }
     }
     store_floats<Width>(partial + warp * strip + lane * Width, total);
     if (lane == 0) partial_sum[warp] = sum;

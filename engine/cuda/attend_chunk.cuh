@@ -14,8 +14,7 @@ inline constexpr unsigned rows_at_a_time = warp_lanes / row_lanes;
 inline constexpr unsigned rows_per_lane = 2;
 inline constexpr unsigned rows_per_warp = rows_at_a_time * rows_per_lane;
 static_assert(attend_warps * rows_per_warp == attention_chunk);
-// Of each, accesses under way at the same time.
-inline constexpr unsigned keys_at_a_time = 4;
+inline constexpr unsigned keys_at_a_time = 4;  // accesses of each row under way at the same time
 // Values: rows of which a thread has its columns under way at the same time.
 inline constexpr unsigned values_at_a_time = 8;
 // A lane of a row, and a warp of the block, writes for one head of the tile.

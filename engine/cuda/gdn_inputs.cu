@@ -36,8 +36,9 @@ __global__ void k_gdn_inputs(GdnInputs in) {
         in.mixed[c] = conv_silu(in.conv_state + c, in.conv + c, in.mixed[c], channels, in.taps);
     } else if (i >= covered && i - covered < in.heads) {
         const unsigned h = i - covered;
-        in.beta[h] = sigmoid(in.beta[h]);
+        const float b = in.beta[h];
         in.g[h] = gdn_log_decay(in.g[h], in.rate[h], in.dt_bias[h]);
+        in.beta[h] = sigmoid(b);
     }
 }
 
