@@ -53,6 +53,7 @@ set(KESTREL_CUDA_SOURCES
     cpu/workspace.cpp
     cuda/argmax.cu
     cuda/arrangement.cpp
+    cuda/attend.cu
     cuda/attention.cu
     cuda/backend.cpp
     cuda/capabilities.cpp

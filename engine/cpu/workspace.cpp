@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/attention_chunks.hpp"
 #include "engine/error.hpp"
 
 namespace kestrel::cpu {
@@ -62,7 +63,7 @@ WorkspaceLayout::WorkspaceLayout(const ModelDims& d, std::uint32_t max_positions
     q = pieces.take(heads_width);
     k = pieces.take(kv_width);
     v = pieces.take(kv_width);
-    scores = pieces.take(std::uint64_t{d.heads} * max_positions);
+    scores = pieces.take(std::max(std::uint64_t{d.heads} * max_positions, attention_scratch_floats(d.heads, d.head_dim, max_positions)));
     act = pieces.take(d.intermediate);
     up = pieces.take(d.intermediate);
     bytes = pieces.bytes();

@@ -40,7 +40,7 @@ struct WorkspaceLayout {
     std::size_t q = 0;           // [heads][head_dim]
     std::size_t k = 0;           // [kv_heads][head_dim]
     std::size_t v = 0;
-    std::size_t scores = 0;  // [heads][max_positions]
+    std::size_t scores = 0;  // [heads][max_positions], or attention_scratch_floats() where those are more
     std::size_t act = 0;     // [intermediate]
     std::size_t up = 0;
 

@@ -52,42 +52,6 @@ __global__ void k_qkv_norm_rope(AttentionHeads a, const Control* control) {
     }
 }
 
-// One block per query head. Scores: a warp per position; then softmax; then a thread per dimension sums the values in the positions' order.
-__global__ void k_attend(AttentionHeads a, const Control* control) {
-    const unsigned h = blockIdx.x;
-    const unsigned positions = static_cast<unsigned>(control->position) + 1;
-    const std::size_t cache = std::size_t{h / (a.heads / a.kv_heads)} * a.capacity * a.dim;
-    const float* q = a.q + std::size_t{h} * a.dim;
-    float* scores = a.scores + std::size_t{h} * a.capacity;
-    const float scale = 1.0F / sqrtf(static_cast<float>(a.dim));
-    const unsigned lane = threadIdx.x % warp_lanes;
-    float largest = -INFINITY;
-    for (unsigned p = threadIdx.x / warp_lanes; p < positions; p += blockDim.x / warp_lanes) {
-        const float* key = a.keys + cache + std::size_t{p} * a.dim;
-        float sum = 0.0F;
-        for (unsigned i = lane; i < a.dim; i += warp_lanes) sum += key[i] * q[i];
-        const float score = warp_sum(sum) * scale;
-        if (lane == 0) {
-            scores[p] = score;
-            largest = fmaxf(largest, score);
-        }
-    }
-    largest = block_max(largest);  // and its barriers make the scores visible to the block
-    float sum = 0.0F;
-    for (unsigned p = threadIdx.x; p < positions; p += blockDim.x) {
-        const float e = expf(scores[p] - largest);
-        scores[p] = e;
-        sum += e;
-    }
-    const float inverse = 1.0F / block_sum(sum);
-    for (unsigned i = threadIdx.x; i < a.dim; i += blockDim.x) {
-        float total = 0.0F;
-        for (unsigned p = 0; p < positions; ++p) total += a.values[cache + std::size_t{p} * a.dim + i] * scores[p];
-        const float gate = a.q_and_gate[(std::size_t{2} * h + 1) * a.dim + i];
-        a.out[std::size_t{h} * a.dim + i] = total * inverse * sigmoid(gate);
-    }
-}
-
 void launch_rotation(const Control* control, const double* inverse_frequency, std::size_t pairs, float* cosine, float* sine,
                      cudaStream_t stream) {
     require(pairs > 0 && pairs <= 0x7FFFFFFF, "rotation: 1 to 2^31 - 1 pairs");
@@ -95,7 +59,7 @@ void launch_rotation(const Control* control, const double* inverse_frequency, st
     check_launch("k_rotation");
 }
 
-inline void check_attention(const AttentionHeads& a) {
+void check_attention(const AttentionHeads& a) {
     constexpr unsigned largest_dim = 4096;  // a head in shared memory
     require(a.heads > 0 && a.kv_heads > 0 && a.heads % a.kv_heads == 0, "attention: the key/value heads divide the query heads");
     require(a.dim > 0 && a.dim <= largest_dim && a.pairs <= a.dim / 2 && a.capacity > 0,
@@ -108,13 +72,6 @@ void launch_qkv_norm_rope(const AttentionHeads& a, const Control* control, cudaS
     const std::size_t heads = std::size_t{a.heads} + 2 * std::size_t{a.kv_heads};
     k_qkv_norm_rope<<<blocks_for(heads, 1), threads, a.dim * sizeof(float), stream>>>(a, control);
     check_launch("k_qkv_norm_rope");
-}
-
-void launch_attend(const AttentionHeads& a, const Control* control, cudaStream_t stream) {
-    constexpr unsigned threads = 256;
-    check_attention(a);
-    k_attend<<<blocks_for(a.heads, 1), threads, 0, stream>>>(a, control);
-    check_launch("k_attend");
 }
 
 }  // namespace kestrel::cuda

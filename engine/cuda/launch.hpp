@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/attention_chunks.hpp"
 #include "engine/tensor_type.hpp"
 
 namespace kestrel::cuda {
@@ -78,7 +79,7 @@ void launch_gdn_delta_reg(const GdnStep& step, cudaStream_t stream);  // only wh
 void launch_rotation(const Control* control, const double* inverse_frequency, std::size_t pairs, float* cosine, float* sine,
                      cudaStream_t stream);
 
-// One token's heads of an attention layer.
+// One token's heads of an attention layer. q, keys, values and scores are 16-byte aligned where dim is a multiple of four.
 struct AttentionHeads {
     const float* q_and_gate;  // [heads][2][dim], projected
     const float* k;           // [kv_heads][dim], projected
@@ -90,7 +91,7 @@ struct AttentionHeads {
     float* q;                 // [heads][dim]: normalised and rotated
     float* keys;              // [kv_heads][capacity][dim]: gets row control->position
     float* values;            // likewise
-    float* scores;            // scratch [heads][capacity]
+    float* scores;            // scratch, attention_scratch_floats(heads, dim, capacity)
     float* out;               // [heads][dim]: attended, times sigmoid(gate)
     unsigned heads;
     unsigned kv_heads;  // divides heads
@@ -99,7 +100,10 @@ struct AttentionHeads {
     unsigned capacity;
     float eps;
 };
+// What both launchers need: kv_heads, dim, pairs and capacity as said above.
+void check_attention(const AttentionHeads& a);
 void launch_qkv_norm_rope(const AttentionHeads& a, const Control* control, cudaStream_t stream);
+// k_attend, and where the capacity is more than attention_chunk k_attend_combine. The same bits for any capacity.
 void launch_attend(const AttentionHeads& a, const Control* control, cudaStream_t stream);
 
 // gate = silu(gate) up.

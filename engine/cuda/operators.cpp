@@ -127,7 +127,7 @@ void run_attention(const AttentionCall& call) {
     const std::vector<float> by_head_values = by_head(call.values, call);
     const Buffer<float> keys = sent(by_head_keys.data(), by_head_keys.size());
     const Buffer<float> values = sent(by_head_values.data(), by_head_values.size());
-    const Buffer<float> scores = unwritten(call.heads * call.positions);
+    const Buffer<float> scores = unwritten(attention_scratch_floats(call.heads, call.dim, call.positions));
     const Buffer<float> out = unwritten(width);
     const Control host{.token = 0, .position = static_cast<std::int32_t>(fitting(call.positions) - 1), .next = 0, .unused = 0};
     const Buffer<Control> control = make_buffer<Control>(1);

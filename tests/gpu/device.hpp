@@ -60,4 +60,17 @@ inline double sigmoid(double x) {
     return 1.0 / (1.0 + std::exp(-x));
 }
 
+inline double sum_of_squares(const float* x, std::size_t n) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < n; ++i) sum += double{x[i]} * x[i];
+    return sum;
+}
+
+inline cuda::Buffer<cuda::Control> control_at(std::int32_t position) {
+    auto control = cuda::make_buffer<cuda::Control>(1);
+    const cuda::Control host{.token = 0, .position = position, .next = -1, .unused = 0};
+    cuda::check(cudaMemcpy(control.get(), &host, sizeof host, cudaMemcpyHostToDevice), "sending test data");
+    return control;
+}
+
 }  // namespace kestrel::test

@@ -1,4 +1,4 @@
-// Norms, convolution, gates, rotation, attention and the choice of a token, against the same in double.
+// Norms, convolution, gates and the choice of a token, against the same in double.
 #include <algorithm>
 #include <limits>
 
@@ -17,19 +17,6 @@ void check_relative(const std::vector<float>& found, const std::vector<double>& 
         CAPTURE(i, found[i], expected[i]);
         REQUIRE(std::abs(found[i] - expected[i]) <= (n / 64.0 + 32.0) * half_ulp * std::abs(expected[i]));
     }
-}
-
-double sum_of_squares(const float* x, std::size_t n) {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < n; ++i) sum += double{x[i]} * x[i];
-    return sum;
-}
-
-cuda::Buffer<cuda::Control> control_at(std::int32_t position) {
-    auto control = cuda::make_buffer<cuda::Control>(1);
-    const cuda::Control host{.token = 0, .position = position, .next = -1, .unused = 0};
-    cuda::check(cudaMemcpy(control.get(), &host, sizeof host, cudaMemcpyHostToDevice), "sending test data");
-    return control;
 }
 
 }  // namespace
@@ -114,98 +101,6 @@ TEST_CASE("gates of the recurrence", "[gpu]") {
     }
     check_relative(bs.values(), beta);
     check_relative(as.values(), g);
-}
-
-TEST_CASE("attention of one token after another", "[gpu]") {
-    const unsigned dim = GENERATE(8U, 32U, 256U);
-    const unsigned heads = 6, kv_heads = 2, capacity = 40, pairs = dim / 8;
-    CAPTURE(dim);
-    Random random(dim);
-    const std::vector<double> inverse{[&] {
-        std::vector<double> values;
-        for (unsigned i = 0; i < pairs; ++i) values.push_back(std::pow(1e7, -2.0 * i / (2.0 * pairs)));
-        return values;
-    }()};
-    const auto frequencies = cuda::make_buffer<double>(pairs);
-    cuda::check(cudaMemcpy(frequencies.get(), inverse.data(), frequencies.bytes(), cudaMemcpyHostToDevice), "sending test data");
-    const auto q_norm = random(dim, 0.5F, 1.5F);
-    const auto k_norm = random(dim, 0.5F, 1.5F);
-    const OnDevice q_norms(q_norm), k_norms(k_norm), rotation(2 * pairs), q(heads * dim), scores(heads * capacity), out(heads * dim);
-    const OnDevice keys(kv_heads * capacity * dim), values(kv_heads * capacity * dim);
-    std::vector<std::vector<double>> all_keys, all_values;  // per position [kv_heads][dim]
-    const auto norm_rope = [&](const float* x, const std::vector<float>& w, unsigned position, double* to) {
-        const double factor = 1.0 / std::sqrt(sum_of_squares(x, dim) / dim + 1e-6F);
-        for (unsigned i = 0; i < dim; ++i) to[i] = x[i] * factor * w[i];
-        for (unsigned i = 0; i < pairs; ++i) {
-            const double angle = position * inverse[i];
-            const double first = to[i];
-            const double second = to[i + pairs];
-            to[i] = first * std::cos(angle) - second * std::sin(angle);
-            to[i + pairs] = second * std::cos(angle) + first * std::sin(angle);
-        }
-    };
-    for (unsigned position = 0; position < capacity; ++position) {
-        const auto q_and_gate = random(2 * heads * dim);
-        const auto k = random(kv_heads * dim);
-        const auto v = random(kv_heads * dim);
-        const OnDevice projected(q_and_gate), ks(k), vs(v);
-        const auto control = control_at(static_cast<std::int32_t>(position));
-        const cuda::AttentionHeads a{projected.get(),
-                                     ks.get(),
-                                     vs.get(),
-                                     q_norms.get(),
-                                     k_norms.get(),
-                                     rotation.get(),
-                                     rotation.get() + pairs,
-                                     q.get(),
-                                     keys.get(),
-                                     values.get(),
-                                     scores.get(),
-                                     out.get(),
-                                     heads,
-                                     kv_heads,
-                                     dim,
-                                     pairs,
-                                     capacity,
-                                     1e-6F};
-        cuda::launch_rotation(control.get(), frequencies.get(), pairs, rotation.get(), rotation.get() + pairs, nullptr);
-        cuda::launch_qkv_norm_rope(a, control.get(), nullptr);
-        cuda::launch_attend(a, control.get(), nullptr);
-
-        all_keys.emplace_back(kv_heads * dim);
-        all_values.emplace_back(v.begin(), v.end());
-        for (unsigned h = 0; h < kv_heads; ++h) norm_rope(k.data() + h * dim, k_norm, position, all_keys.back().data() + h * dim);
-        const std::vector<float> found = out.values();
-        for (unsigned h = 0; h < heads; ++h) {
-            std::vector<double> turned(dim);
-            norm_rope(q_and_gate.data() + 2 * h * dim, q_norm, position, turned.data());
-            const unsigned kv = h / (heads / kv_heads);
-            std::vector<double> weights(position + 1);
-            double total = 0.0;
-            double largest_score = 0.0;
-            for (unsigned p = 0; p <= position; ++p) {
-                double score = 0.0;
-                for (unsigned i = 0; i < dim; ++i) score += turned[i] * all_keys[p][kv * dim + i];
-                score /= std::sqrt(static_cast<double>(dim));
-                largest_score = std::max(largest_score, std::abs(score));
-                weights[p] = std::exp(score);
-                total += weights[p];
-            }
-            for (unsigned i = 0; i < dim; ++i) {
-                double expected = 0.0;
-                double magnitude = 0.0;
-                for (unsigned p = 0; p <= position; ++p) {
-                    expected += weights[p] / total * all_values[p][kv * dim + i];
-                    magnitude += weights[p] / total * std::abs(all_values[p][kv * dim + i]);
-                }
-                expected *= sigmoid(q_and_gate[(2 * h + 1) * dim + i]);
-                // A score is a sum of dim products of two normalised vectors, |q| |k| <= 2.25 dim; its absolute error, that many half ulps
-                // over sqrt(dim), is the relative error of a weight, twice with the normalisation. Then position + 1 additions.
-                const double score_error = (dim / 16.0 + 64.0) * 2.25 * std::sqrt(static_cast<double>(dim)) + 4.0 * largest_score;
-                REQUIRE(std::abs(found[h * dim + i] - expected) <= (2.0 * score_error + position + 40.0) * half_ulp * magnitude);
-            }
-        }
-    }
 }
 
 TEST_CASE("the largest logit, the lowest among equals", "[gpu]") {
