@@ -63,6 +63,7 @@ set(KESTREL_CUDA_SOURCES
     cuda/decoder_state.cpp
     cuda/elementwise.cu
     cuda/gdn.cu
+    cuda/gdn_inputs.cu
     cuda/gemv_f32.cu
     cuda/norms.cu
     cuda/operators.cpp

@@ -1,7 +1,7 @@
 #include "engine/cuda/launch.hpp"
 
 #include "engine/cuda/check.hpp"
-#include "engine/cuda/reduce.cuh"
+#include "engine/cuda/gdn_inputs.cuh"
 
 namespace kestrel::cuda {
 
@@ -9,16 +9,7 @@ namespace kestrel::cuda {
 __global__ void k_conv_silu(float* state, const float* w, float* x, unsigned channels, unsigned taps) {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= channels) return;  // the last block's surplus threads
-    float total = 0.0F;
-    for (unsigned tap = 0; tap + 1 < taps; ++tap) {
-        const float held = state[tap * channels + i];
-        total += held * w[tap * channels + i];
-        if (tap > 0) state[(tap - 1) * channels + i] = held;
-    }
-    const float current = x[i];
-    total += current * w[(taps - 1) * channels + i];
-    if (taps > 1) state[(taps - 2) * channels + i] = current;
-    x[i] = silu(total);
+    x[i] = conv_silu(state + i, w + i, x[i], channels, taps);
 }
 
 void launch_conv_silu(float* state, const float* w, float* x, std::size_t channels, std::size_t taps, cudaStream_t stream) {

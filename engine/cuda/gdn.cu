@@ -1,20 +1,19 @@
 #include "engine/cuda/launch.hpp"
 
 #include "engine/cuda/check.hpp"
+#include "engine/cuda/gdn_inputs.cuh"
 #include "engine/cuda/reduce.cuh"
 
 namespace kestrel::cuda {
 
 #include "engine/cuda/gdn_delta_twin.inc"
 
-// One thread per head. Softplus becomes linear above 20, where e^-x is lost in f32: the bound of the reference implementations.
+// One thread per head.
 __global__ void k_gdn_beta_g(float* b, float* a, const float* rate, const float* dt_bias, unsigned heads) {
     const unsigned h = blockIdx.x * blockDim.x + threadIdx.x;
     if (h >= heads) return;  // the last block's surplus threads
     b[h] = sigmoid(b[h]);
-    const float x = a[h] + dt_bias[h];
-    const float softplus = x > 20.0F ? x : log1pf(expf(x));
-    a[h] = rate[h] * softplus;
+    a[h] = gdn_log_decay(a[h], rate[h], dt_bias[h]);
 }
 
 void launch_gdn_beta_g(float* b, float* a, const float* rate, const float* dt_bias, std::size_t heads, cudaStream_t stream) {

@@ -55,6 +55,25 @@ void launch_conv_silu(float* state, const float* w, float* x, std::size_t channe
 // From the projections b, a to beta = sigmoid(b) and g = rate softplus(a + dt_bias), the logarithm of the decay. In place.
 void launch_gdn_beta_g(float* b, float* a, const float* rate, const float* dt_bias, std::size_t heads, cudaStream_t stream);
 
+// What a layer does between its projections and its step, in one launch: launch_conv_silu over all channels, launch_l2_norm over the heads
+// of q, which are scaled, and of k, and launch_gdn_beta_g. The same bits as those three.
+struct GdnInputs {
+    float* conv_state;     // [taps - 1][channels], channels = 2 k_heads kd + heads vd
+    const float* conv;     // [taps][channels]
+    float* mixed;          // [channels], in place: q[k_heads][kd], k[k_heads][kd], v[heads][vd]
+    float* beta;           // [heads], in place
+    float* g;              // [heads], in place
+    const float* rate;     // [heads]
+    const float* dt_bias;  // [heads]
+    unsigned heads;
+    unsigned k_heads;
+    unsigned kd;  // at most 6144
+    unsigned vd;
+    unsigned taps;  // times channels below 2^31
+    float q_scale;
+};
+void launch_gdn_inputs(const GdnInputs& in, cudaStream_t stream);
+
 // One gated-delta-net step: S' = e^g S + k (x) beta (v - (e^g S)^T k), out = S'^T q.
 struct GdnStep {
     float* state;       // [heads][kd][vd], updated
