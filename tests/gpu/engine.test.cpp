@@ -7,29 +7,11 @@
 #include <thread>
 
 #include "engine/attention_chunks.hpp"
-#include "tests/engine/engine_under_test.hpp"
+#include "tests/gpu/cuda_engine.hpp"
 
 using namespace kestrel::test;
 
 namespace {
-
-const kestrel_engine_api& cuda_api() {
-    static const kestrel_engine_api& api = load_engine(setting("KESTREL_CUDA_LIB", KESTREL_CUDA_LIB));
-    return api;
-}
-const kestrel_engine_api& cuda_baseline_api() {
-    static const kestrel_engine_api& api = load_engine(setting("KESTREL_CUDA_LIB_BASELINE", KESTREL_CUDA_LIB_BASELINE));
-    return api;
-}
-
-struct CudaArgs : Args {
-    CudaArgs(const std::string& which, const std::string& gdn, const std::string& launch_mode) : Args(which, gdn), launch(launch_mode) {
-        list.push_back({"KESTREL_LAUNCH", launch.c_str()});
-        args.switches = list.data();
-        args.switch_count = list.size();
-    }
-    std::string launch;
-};
 
 std::int32_t index_of_largest(const float* values, std::size_t count) {
     return static_cast<std::int32_t>(std::max_element(values, values + count) - values);
