@@ -68,4 +68,5 @@ set(KESTREL_CUDA_SOURCES
     cuda/norms.cu
     cuda/operators.cpp
     cuda/rq_gemv.cu
-    cuda/synthetic.cu)
+    cuda/synthetic.cu
+    cuda/synthetic_weights.cpp)

@@ -116,9 +116,9 @@ void read_types(Table& root, ModelDescription& description, const std::string& f
 }
 
 struct Scale {
-    bool levels = false;  // 15 of them, or a spread around `centre`
-    float centre = 0.0F;
-    int shift = 0;
+    bool levels;  // 15 of them, or a spread around `centre`
+    float centre;
+    int shift;
 };
 
 // Smallest s with 4^s >= 18 x: levels -7..7 have variance 18.7, so a row of x weights then maps unit variance to about one.
@@ -158,10 +158,9 @@ int level_of(std::uint64_t u) {
     return static_cast<int>(((u >> 40) * 15) >> 24) - 7;
 }
 
-float spread_at(const Scale& scale, std::uint64_t u) {
+float spread_at(const SyntheticTensor& values, std::uint64_t u) {
     const auto step = static_cast<int>(u >> 48) - (1 << 15);
-    const float unit = scale.shift >= 0 ? 1.0F / static_cast<float>(1U << scale.shift) : static_cast<float>(1U << -scale.shift);
-    return scale.centre + static_cast<float>(step) * 0x1p-15F * unit;
+    return values.centre + static_cast<float>(step) * 0x1p-15F * values.unit();
 }
 
 class SyntheticModel : public ModelSource {
@@ -176,6 +175,15 @@ class SyntheticModel : public ModelSource {
 };
 
 }  // namespace
+
+float SyntheticTensor::unit() const {
+    return shift >= 0 ? 1.0F / static_cast<float>(1U << shift) : static_cast<float>(1U << -shift);
+}
+
+SyntheticTensor synthetic_tensor(std::uint64_t seed, std::uint64_t number, const TensorSpec& tensor) {
+    const Scale scale = scale_of(tensor);
+    return {mix(seed + (number + 1) * golden), scale.levels, scale.centre, scale.shift};
+}
 
 ModelDescription read_description(const std::filesystem::path& path) {
     const std::string file = path.string();
@@ -214,13 +222,12 @@ void SyntheticModel::load(const WeightLayout& layout, std::uint32_t threads, std
     cpu::ThreadPool pool(threads);
     std::uint64_t number = 0;
     for (const TensorSpec& tensor : layout.tensors()) {
-        const std::uint64_t key = mix(description_.seed + ++number * golden);
-        const Scale scale = scale_of(tensor);
-        const auto number_at = [&](std::uint64_t e) { return mix(key + (e + 1) * golden); };
+        const SyntheticTensor values = synthetic_tensor(description_.seed, number++, tensor);
+        const auto number_at = [&](std::uint64_t e) { return mix(values.key + (e + 1) * golden); };
         const std::size_t elements = tensor.elements();
-        if (!scale.levels) {
+        if (!values.levels) {
             std::vector<float> canonical(elements);
-            for (std::size_t e = 0; e < elements; ++e) canonical[e] = spread_at(scale, number_at(e));
+            for (std::size_t e = 0; e < elements; ++e) canonical[e] = spread_at(values, number_at(e));
             to_block(tensor, canonical, block);
             continue;
         }
@@ -230,7 +237,7 @@ void SyntheticModel::load(const WeightLayout& layout, std::uint32_t threads, std
             std::array<int, 256> levels{};
             for (std::size_t e = mine.first; e < mine.last; e += info.block_elements) {
                 for (std::size_t j = 0; j < info.block_elements; ++j) levels[j] = level_of(number_at(e + j));
-                pack_levels(tensor.type, levels.data(), scale.shift, block + tensor.offset + bytes_of(info, e));
+                pack_levels(tensor.type, levels.data(), values.shift, block + tensor.offset + bytes_of(info, e));
             }
         });
     }

@@ -28,6 +28,18 @@ struct ModelDescription {
     TensorType head = TensorType::f32;
 };
 
+// What the values of a tensor follow from.
+struct SyntheticTensor {
+    std::uint64_t key = 0;  // u = mix(key + (e + 1) G)
+    bool levels = false;    // levels(shift), or spread(centre, shift)
+    float centre = 0.0F;
+    int shift = 0;                     // -14 to 14
+    [[nodiscard]] float unit() const;  // 2^-shift
+};
+
+// Tensor `number` of a layout, from 0.
+[[nodiscard]] SyntheticTensor synthetic_tensor(std::uint64_t seed, std::uint64_t number, const TensorSpec& tensor);
+
 // Throws EngineError (KESTREL_BAD_MODEL) naming the file, the key, what was expected and what was found.
 [[nodiscard]] ModelDescription read_description(const std::filesystem::path& file);
 

@@ -137,12 +137,11 @@ struct SyntheticValues {
     std::uint64_t key;
     bool levels;  // 15 levels times `unit`, or `centre` + step 2^-15 `unit`
     float centre;
-    float unit;
+    float unit;  // a power of two, for levels from 2^-14 to 1
 };
-// `out` is f32; transposed: element (r, c) of [rows][cols] lies at c rows + r.
-void launch_synthetic_f32(const SyntheticValues& values, std::size_t rows, std::size_t cols, bool transposed, float* out,
-                          cudaStream_t stream);
-// Levels only; `elements` is a whole number of blocks. d = unit in every block.
-void launch_synthetic_q4_0(const SyntheticValues& values, std::size_t elements, std::byte* out, cudaStream_t stream);
+// A matrix [rows][cols] as a file holds it and as the host makes it: blocks of `type` one after the other (tensor_type.hpp). Types other
+// than f32 take levels only, in whole blocks. transposed, f32 only: element (r, c) lies at c rows + r. out: aligned to 4 bytes.
+void launch_synthetic(const SyntheticValues& values, TensorType type, std::size_t rows, std::size_t cols, bool transposed, std::byte* out,
+                      cudaStream_t stream);
 
 }  // namespace kestrel::cuda

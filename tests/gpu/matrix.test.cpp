@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "engine/cuda/arrangement.hpp"
-#include "engine/digest.hpp"
 #include "engine/quantise.hpp"
 #include "tests/gpu/device.hpp"
 
@@ -99,35 +98,6 @@ TEST_CASE("beta and alpha", "[gpu]") {
     cuda::launch_f32_gemv_pair(as.get(), bs.get(), xs.get(), rows, cols, ya.get(), yb.get(), nullptr);
     check_close(ya.values(), reference(a, x, rows), cols);
     check_close(yb.values(), reference(b, x, rows), cols);
-}
-
-TEST_CASE("synthetic weights made on the device", "[gpu]") {
-    // The definition in engine/synthetic.hpp, written down once more.
-    const std::uint64_t key = mix(1 + 7 * 0x9E3779B97F4A7C15ULL);
-    const auto word = [&](std::uint64_t e) { return mix(key + (e + 1) * 0x9E3779B97F4A7C15ULL); };
-    const auto level = [&](std::uint64_t e) { return static_cast<float>(static_cast<int>(((word(e) >> 40) * 15) >> 24) - 7) * 0x1p-5F; };
-    const std::size_t rows = 5;
-    const std::size_t cols = 96;
-    const OnDevice spread(rows * cols);
-    cuda::launch_synthetic_f32({key, false, -1.25F, 0.5F}, rows, cols, true, spread.get(), nullptr);
-    std::vector<float> expected(rows * cols);
-    for (std::size_t e = 0; e < expected.size(); ++e) {
-        expected[e % cols * rows + e / cols] = -1.25F + static_cast<float>(static_cast<int>(word(e) >> 48) - (1 << 15)) * 0x1p-16F;
-    }
-    CHECK(same_bits(spread.values(), expected));
-
-    const std::size_t bytes = bytes_of(info_of(TensorType::q4_0), rows * cols);
-    const cuda::Buffer<std::byte> packed = cuda::make_buffer<std::byte>(bytes);
-    cuda::launch_synthetic_q4_0({key, true, 0.0F, 0x1p-5F}, rows * cols, packed.get(), nullptr);
-    const cuda::Buffer<cuda::Control> control = cuda::make_buffer<cuda::Control>(1);
-    for (std::int32_t row = 0; row < 5; ++row) {
-        const cuda::Control host{.token = row, .position = 0, .next = 0, .unused = 0};
-        cuda::check(cudaMemcpy(control.get(), &host, sizeof host, cudaMemcpyHostToDevice), "sending test data");
-        const OnDevice out(cols);
-        cuda::launch_embed({packed.get(), TensorType::q4_0, rows, cols}, control.get(), out.get(), nullptr);
-        const std::vector<float> found = out.values();
-        for (std::size_t c = 0; c < cols; ++c) REQUIRE(found[c] == level(static_cast<std::size_t>(row) * cols + c));
-    }
 }
 
 TEST_CASE("launchers refuse what their kernels cannot take", "[gpu]") {
