@@ -33,7 +33,7 @@ struct Transfer {
 // Part of a tensor: blocks of one plane, or rows of tiles.
 struct Piece {
     const Transfer* tensor;
-    Plane plane;         // of a tensor in planes
+    Plane plane;          // of a tensor in planes
     std::uint64_t first;  // block, or row of tiles
     std::uint64_t count;
     std::uint64_t offset;  // on the device; of a piece of one plane
@@ -54,8 +54,7 @@ void add_pieces(const Transfer& tensor, std::vector<Piece>& pieces) {
         if (plane.bytes == 0) break;
         const std::uint64_t at_a_time = piece_bytes / plane.bytes;
         for (std::uint64_t first = 0; first < tensor.blocks(); first += at_a_time) {
-            pieces.push_back(
-                {&tensor, plane, first, std::min(at_a_time, tensor.blocks() - first), plane_offset + first * plane.bytes});
+            pieces.push_back({&tensor, plane, first, std::min(at_a_time, tensor.blocks() - first), plane_offset + first * plane.bytes});
         }
         plane_offset += tensor.blocks() * plane.bytes;
     }
@@ -67,7 +66,8 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
     return status != cudaSuccess ? status : cudaStreamSynchronize(cudaStreamPerThread);
 }
 
-// A piece of tiles: in a buffer as on the device, but for the distance between planes.
+// A piece of tiles, in a buffer: for each plane and each group of tiles beside each other its rows of tiles, which lie together on the
+// device too.
 class TilesPiece {
   public:
     TilesPiece(const Piece& piece, std::vector<std::byte>& buffer)
@@ -75,51 +75,72 @@ class TilesPiece {
           buffer_(&buffer),
           format_(tile_format_of(piece.tensor->type)),
           bytes_(format_->plane_bytes(piece.tensor->cols)),
-          stored_bytes_(tile_rows * bytes_of(info_of(piece.tensor->type), piece.tensor->cols)) {
+          groups_(piece.tensor->cols / group_cols),
+          stored_bytes_(tile_rows * bytes_of(info_of(piece.tensor->type), piece.tensor->cols)),
+          row_(stored_bytes_) {
         buffer.resize(piece.count * stored_bytes_);
+        std::byte* plane = row_.data();
+        for (std::size_t p = 0; p < bytes_.size(); plane += bytes_[p], ++p) row_planes_[p] = plane;
     }
     cudaError_t send() {
-        for_each_row([&](const auto& planes, std::byte* stored) { format_->pack(piece_->tensor->cols, stored, planes); });
-        return copy_planes([](std::byte* device, std::byte* host, std::size_t bytes) { return copy(device, host, bytes, cudaMemcpyHostToDevice); });
+        for (std::uint64_t i = 0; i < piece_->count; ++i) {
+            format_->pack(piece_->tensor->cols, stored(i), row_planes_);
+            for_each_group(
+                [&](const std::byte* in_row, std::byte* group, std::size_t bytes) { std::memcpy(group + i * bytes, in_row, bytes); });
+        }
+        return copy_groups(
+            [](std::byte* device, std::byte* host, std::size_t bytes) { return copy(device, host, bytes, cudaMemcpyHostToDevice); });
     }
     cudaError_t fetch() {
-        const cudaError_t status = copy_planes(
+        const cudaError_t status = copy_groups(
             [](std::byte* device, std::byte* host, std::size_t bytes) { return copy(host, device, bytes, cudaMemcpyDeviceToHost); });
         if (status != cudaSuccess) return status;
-        for_each_row([&](const auto& planes, std::byte* stored) { format_->unpack(piece_->tensor->cols, planes, stored); });
+        for (std::uint64_t i = 0; i < piece_->count; ++i) {
+            for_each_group(
+                [&](std::byte* in_row, const std::byte* group, std::size_t bytes) { std::memcpy(in_row, group + i * bytes, bytes); });
+            format_->unpack(piece_->tensor->cols, row_planes_, stored(i));
+        }
         return cudaSuccess;
     }
 
   private:
+    [[nodiscard]] std::byte* stored(std::uint64_t row_tile) const {
+        return piece_->tensor->host + (piece_->first + row_tile) * stored_bytes_;
+    }
+    // visit(place in row_, the group's rows in the buffer, bytes of one row of tiles in a group)
     template <class Visit>
-    void for_each_row(const Visit& visit) {
-        for (std::uint64_t i = 0; i < piece_->count; ++i) {
-            std::array<std::byte*, most_tile_planes> planes{};
-            std::size_t begin = 0;
-            for (std::size_t p = 0; p < bytes_.size(); begin += piece_->count * bytes_[p], ++p) planes[p] = buffer_->data() + begin + i * bytes_[p];
-            visit(planes, piece_->tensor->host + (piece_->first + i) * stored_bytes_);
+    void for_each_group(const Visit& visit) {
+        std::byte* in_row = row_.data();
+        std::byte* in_buffer = buffer_->data();
+        for (const std::size_t plane_bytes : bytes_) {
+            const std::size_t bytes = plane_bytes / groups_;
+            for (std::size_t g = 0; g < groups_ && bytes > 0; ++g) {
+                visit(in_row, in_buffer, bytes);
+                in_row += bytes;
+                in_buffer += piece_->count * bytes;
+            }
         }
     }
-    template <class CopyPlane>
-    cudaError_t copy_planes(const CopyPlane& copy_plane) {
+    template <class CopyGroup>
+    cudaError_t copy_groups(const CopyGroup& copy_group) {
         const std::uint64_t rows_of_tiles = piece_->tensor->rows / tile_rows;
         std::byte* device = piece_->tensor->device;
-        std::byte* host = buffer_->data();
-        for (const std::size_t bytes : bytes_) {
-            if (bytes == 0) break;
-            const cudaError_t status = copy_plane(device + piece_->first * bytes, host, piece_->count * bytes);
-            if (status != cudaSuccess) return status;
+        cudaError_t status = cudaSuccess;
+        for_each_group([&](std::byte*, std::byte* host, std::size_t bytes) {
+            if (status == cudaSuccess) status = copy_group(device + piece_->first * bytes, host, piece_->count * bytes);
             device += rows_of_tiles * bytes;
-            host += piece_->count * bytes;
-        }
-        return cudaSuccess;
+        });
+        return status;
     }
 
     const Piece* piece_;
     std::vector<std::byte>* buffer_;
     const TileFormat* format_;
     std::array<std::size_t, most_tile_planes> bytes_;  // of one row of tiles, in each plane
+    std::size_t groups_;
     std::size_t stored_bytes_;
+    std::vector<std::byte> row_;  // one row of tiles, packed
+    std::array<std::byte*, most_tile_planes> row_planes_{};
 };
 
 // The plane's part of each block, between the blocks at `host` and `parts`, which holds them one after the other.

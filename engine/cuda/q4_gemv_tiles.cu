@@ -29,12 +29,13 @@ void launch_q4_gemv_tiles(std::span<const Product> products, const Activations& 
     const std::size_t cols = products[0].m.cols;
     const TiledProducts all = tiled_products(products, cols);
     const unsigned row_tiles = all.end[most_products - 1];
-    launch("k_q4_gemv_tiles", k_q4_gemv_tiles<tiles_warps, tiles_depth>, {blocks_for(row_tiles, 1), tiles_warps * warp_lanes}, queue, all,
+    launch("k_q4_gemv_tiles", k_q4_gemv_tiles<tiles_depth>, {blocks_for(row_tiles, 1), tiles_threads}, queue, all,
            reinterpret_cast<const uint4*>(x.parts), cols / tile_cols, store == Store::add);
 }
 
 bool gate_up_serves(const Matrix& gate, const Matrix& up) {
-    return gate.type == TensorType::q4_0 && up.type == TensorType::q4_0 && gate.in_tiles() && up.in_tiles() && gate.rows == up.rows && gate.cols == up.cols && can_split(gate.rows);
+    return gate.type == TensorType::q4_0 && up.type == TensorType::q4_0 && gate.in_tiles() && up.in_tiles() && gate.rows == up.rows &&
+           gate.cols == up.cols && can_split(gate.rows);
 }
 
 void launch_gate_up(const Matrix& gate, const Matrix& up, const Activations& x, float* y, float* y_parts, const Queue& queue) {
@@ -42,8 +43,8 @@ void launch_gate_up(const Matrix& gate, const Matrix& up, const Activations& x, 
     require(x.parts != nullptr && y_parts != nullptr && x.parts != y_parts, "gate_up: x is split, y's parts lie elsewhere");
     const Product products[] = {{gate, y}, {up, y}};
     const TiledProducts both = tiled_products(products, gate.cols);
-    launch("k_q4_gate_up_tiles", k_q4_gate_up_tiles<tiles_warps, gate_up_depth>, {blocks_for(gate.rows / tile_rows, 1), tiles_warps * warp_lanes},
-           queue, both, reinterpret_cast<const uint4*>(x.parts), gate.cols / tile_cols, parts_at(y_parts));
+    launch("k_q4_gate_up_tiles", k_q4_gate_up_tiles<gate_up_depth>, {blocks_for(gate.rows / tile_rows, 1), tiles_threads}, queue, both,
+           reinterpret_cast<const uint4*>(x.parts), gate.cols / tile_cols, parts_at(y_parts));
 }
 
 }  // namespace kestrel::cuda

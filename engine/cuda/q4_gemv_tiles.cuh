@@ -2,8 +2,8 @@
 //
 // Why tensor cores for one vector: unpacking is what a q4 product is bound by, and here four instructions make two weights (shift, three-
 // input logic, subtract; no multiply-add per weight, which the tensor core does). Weights are exact integers in bfloat16, parts of x are
-// exact, products and their sums are f32; a block's scale is applied in f32 to the sum over its 32 columns. Five of the eight columns that a
-// tensor core multiplies are wasted; it is idle otherwise.
+// exact, products and their sums are f32; a block's scale is applied in f32 to the sum over its 32 columns. Five of the eight columns that
+// a tensor core multiplies are wasted; it is idle otherwise.
 #pragma once
 
 #include "engine/cuda/rq_gemv.hpp"
@@ -19,8 +19,7 @@ struct TiledProducts {
     unsigned end[most_products];  // rows of tiles up to and with this matrix
 };
 
-// As the engine launches its kernels.
-inline constexpr unsigned tiles_warps = 8;
+// Tiles that a warp has on their way, as the engine launches its kernels.
 inline constexpr unsigned tiles_depth = 4;
 inline constexpr unsigned gate_up_depth = 2;  // of two matrices each
 
@@ -58,28 +57,30 @@ __device__ inline void q4_tile(const uint4& words, const uint2& d, const uint4 (
     }
 }
 
-// Tiles of one matrix on their way to a lane: slot i holds tile i after `nibbles` and `scales`, which move on by Depth tiles.
+// Tiles of one matrix on their way to a lane: slot i holds the i-th after `nibbles` and `scales`, which move on by Depth tiles.
 template <unsigned Depth>
 struct TileStream {
     const uint4* nibbles;
     const uint2* scales;
+    unsigned step;
     uint4 words[Depth];
     uint2 d[Depth];
 
     __device__ TileStream(const uint4* matrix_nibbles, const uint2* matrix_scales, const TileShare& share)
-        : nibbles(matrix_nibbles + share.first * tile_lanes + share.lane), scales(matrix_scales + share.first * 8 + share.lane / 4) {
+        : nibbles(matrix_nibbles + share.first * tile_lanes + share.lane),
+          scales(matrix_scales + share.first * 8 + share.lane / 4),
+          step(share.step) {
 #pragma unroll
         for (unsigned i = 0; i < Depth; ++i) {
-            if (i < share.count) fetch(i, i);
+            if (i < share.count) fetch(i);
         }
     }
-    __device__ void fetch(unsigned slot, unsigned tile) {
-        words[slot] = stream_load(nibbles + tile * tile_lanes);
-        d[slot] = stream_load(scales + tile * 8);
-    }
-    __device__ void move_on() {
-        nibbles += Depth * tile_lanes;
-        scales += Depth * 8;
+    // The next tile, into a slot that is free.
+    __device__ void fetch(unsigned slot) {
+        words[slot] = stream_load(nibbles);
+        d[slot] = stream_load(scales);
+        nibbles += std::size_t{step} * tile_lanes;
+        scales += std::size_t{step} * 8;
     }
 };
 
@@ -91,33 +92,31 @@ __device__ inline void add_tiles(const TileShare& share, TileStream<Depth> (&str
 #pragma unroll
         for (unsigned i = 0; i < Depth; ++i) {
             if (i >= left) break;
-            const uint4 b[2] = {b_at[i * (split_words / 4)], b_at[i * (split_words / 4) + split_words / 8]};
+            const uint4 b[2] = {b_at[0], b_at[split_words / 8]};
+            b_at += TileShare::parts_step;
 #pragma unroll
-            for (unsigned m = 0; m < Matrices; ++m) q4_tile(streams[m].words[i], streams[m].d[i], b, total[m]);
-            if (i + Depth >= left) continue;
-#pragma unroll
-            for (unsigned m = 0; m < Matrices; ++m) streams[m].fetch(i, i + Depth);
+            for (unsigned m = 0; m < Matrices; ++m) {
+                q4_tile(streams[m].words[i], streams[m].d[i], b, total[m]);
+                if (i + Depth < left) streams[m].fetch(i);
+            }
         }
-        b_at += Depth * (split_words / 4);
-#pragma unroll
-        for (unsigned m = 0; m < Matrices; ++m) streams[m].move_on();
     }
 }
 
-// A block per row of tiles; its warps share the columns, `Depth` tiles of each warp are on their way at any time. The order of the sums
-// depends on the shape alone.
-template <unsigned Warps, unsigned Depth>
-__global__ void __launch_bounds__(Warps* warp_lanes)
-    k_q4_gemv_tiles(const __grid_constant__ TiledProducts m, const uint4* parts, unsigned tiles_per_row, bool add) {
-    __shared__ float partial[Warps][tile_rows];
+// A block per row of tiles, whose warps share the columns. The order of the sums depends on the shape alone.
+template <unsigned Depth>
+__global__ void __launch_bounds__(tiles_threads)
+    k_q4_gemv_tiles(const __grid_constant__ TiledProducts m, const uint4* parts, unsigned col_tiles, bool add) {
+    __shared__ float partial[tiles_warps][tile_rows];
     const unsigned which = (blockIdx.x >= m.end[0] ? 1U : 0U) + (blockIdx.x >= m.end[1] ? 1U : 0U);
-    const unsigned row_tile = blockIdx.x - (which == 0 ? 0U : m.end[which - 1]);
-    const TileShare share = tile_share<Warps>(row_tile, tiles_per_row, parts);
+    const unsigned before = which == 0 ? 0U : m.end[which - 1];
+    const unsigned row_tile = blockIdx.x - before;
+    const TileShare share = tile_share(row_tile, m.end[which] - before, col_tiles, parts);
     TileStream<Depth> streams[] = {TileStream<Depth>(m.nibbles[which], m.scales[which], share)};
     wait_for_previous();  // the weights are on their way already
     float total[1][4] = {};
     add_tiles<Depth, 1>(share, streams, total);
-    const float sum = row_sum<Warps>(total[0], partial);
+    const float sum = row_sum(total[0], partial);
     if (threadIdx.x < tile_rows) {
         float* y = m.y[which] + std::size_t{row_tile} * tile_rows + threadIdx.x;
         *y = add ? *y + sum : sum;
@@ -125,17 +124,18 @@ __global__ void __launch_bounds__(Warps* warp_lanes)
 }
 
 // y = silu(gate x) (up x), and y split, in one go: bit for bit what k_q4_gemv_tiles and k_silu_mul give.
-template <unsigned Warps, unsigned Depth>
-__global__ void __launch_bounds__(Warps* warp_lanes)
-    k_q4_gate_up_tiles(const __grid_constant__ TiledProducts m, const uint4* parts, unsigned tiles_per_row, __nv_bfloat16* y_parts) {
-    __shared__ float partial[2][Warps][tile_rows];
-    const TileShare share = tile_share<Warps>(blockIdx.x, tiles_per_row, parts);
-    TileStream<Depth> streams[] = {TileStream<Depth>(m.nibbles[0], m.scales[0], share), TileStream<Depth>(m.nibbles[1], m.scales[1], share)};
+template <unsigned Depth>
+__global__ void __launch_bounds__(tiles_threads)
+    k_q4_gate_up_tiles(const __grid_constant__ TiledProducts m, const uint4* parts, unsigned col_tiles, __nv_bfloat16* y_parts) {
+    __shared__ float partial[2][tiles_warps][tile_rows];
+    const TileShare share = tile_share(blockIdx.x, gridDim.x, col_tiles, parts);
+    TileStream<Depth> streams[] = {TileStream<Depth>(m.nibbles[0], m.scales[0], share),
+                                   TileStream<Depth>(m.nibbles[1], m.scales[1], share)};
     wait_for_previous();
     float total[2][4] = {};
     add_tiles<Depth, 2>(share, streams, total);
-    const float gate = row_sum<Warps>(total[0], partial[0]);
-    const float up = row_sum<Warps>(total[1], partial[1]);
+    const float gate = row_sum(total[0], partial[0]);
+    const float up = row_sum(total[1], partial[1]);
     if (threadIdx.x < tile_rows) {
         const unsigned row = blockIdx.x * tile_rows + threadIdx.x;
         const float y = silu(gate) * up;

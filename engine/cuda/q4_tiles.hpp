@@ -1,8 +1,10 @@
 // How q4_0 matrices lie in device memory where k_q4_gemv_tiles multiplies them: in tiles that a warp reads with one wide load per lane,
 // each lane getting just the weights that the tensor cores want from it.
 //
-// A matrix whose rows are whole sixteens and whose columns are whole sixty-fours is all tiles of 16 x 64, row of tiles after row of tiles:
-// first 512 bytes of nibbles for each tile, then, behind all of them, 64 bytes of scales for each. As many bytes as in a file.
+// A matrix whose rows are whole sixteens and whose columns are whole five-hundred-and-twelves is all tiles of 16 x 64. Eight tiles beside
+// each other are a group; groups below each other come first, so that blocks that multiply neighbouring rows at the same time read one
+// stretch of memory together (tile_number). First 512 bytes of nibbles for each tile, then, behind all of them, 64 bytes of scales for
+// each. As many bytes as in a file.
 //   nibbles  32 lanes of four little-endian words. Lane 4 g + t holds rows g and g + 8. Word j holds columns 16 j to 16 j + 15; of those
 //            2 t, 2 t + 1, 2 t + 8 and 2 t + 9. These are the A fragments of mma.m16n8k16 (PTX ISA, "Matrix Fragments for
 //            mma.m16n8k16"): rotated right by 4 i bits, bits 3 to 6 and 19 to 22 of the word are the two halves of register i.
@@ -24,8 +26,16 @@ inline constexpr unsigned tile_scale_bytes = tile_rows * (tile_cols / 32) * 2;
 // Where a nibble has to be in a bfloat16 to count ones when the exponent is that of 16: then the number is 16 + n, exactly.
 inline constexpr unsigned nibble_bit = 3;
 
+inline constexpr unsigned group_tiles = 8;
+inline constexpr unsigned group_cols = group_tiles * tile_cols;
+
 [[nodiscard]] constexpr bool has_tiles(std::size_t rows, std::size_t cols) noexcept {
-    return rows > 0 && cols > 0 && rows % tile_rows == 0 && cols % tile_cols == 0;
+    return rows > 0 && cols > 0 && rows % tile_rows == 0 && cols % group_cols == 0;
+}
+
+// Of the tile in `row_tile` and `col_tile` of a matrix with `row_tiles` rows of tiles.
+KESTREL_HOST_DEVICE constexpr std::size_t tile_number(std::size_t row_tile, std::size_t col_tile, std::size_t row_tiles) noexcept {
+    return (col_tile / group_tiles * row_tiles + row_tile) * group_tiles + col_tile % group_tiles;
 }
 
 // Of the weight in `row` and `col` of a tile: whose word, which, and the nibble's lowest bit in it (bits count modulo 32).
@@ -45,7 +55,8 @@ KESTREL_HOST_DEVICE constexpr unsigned scale_place(unsigned row, unsigned half) 
     return 4 * (row % 8) + 2 * (row / 8) + half;
 }
 
-// One row of tiles: 16 rows of `cols` weights as in a file, to cols / 64 tiles' nibbles and scales; and back to the same bytes.
+// One row of tiles: 16 rows of `cols` weights as in a file, to cols / 64 tiles' nibbles and scales, tile after tile; and back to the same
+// bytes.
 void pack_tiles(std::size_t cols, const std::byte* stored, std::byte* nibbles, std::byte* scales);
 void unpack_tiles(std::size_t cols, const std::byte* nibbles, const std::byte* scales, std::byte* stored);
 

@@ -66,15 +66,14 @@ __device__ inline void add_six_tile(const SixTile& tile, const uint4 (&b)[2], fl
     }
 }
 
-inline constexpr unsigned six_warps = 8;
 inline constexpr unsigned six_depth = 2;
 
-__global__ void __launch_bounds__(six_warps* warp_lanes, 4)
-    k_q6_gemv_tiles(SixPlanePointers m, const uint4* parts, unsigned tiles_per_row, float* y, bool add) {
-    __shared__ float partial[six_warps][tile_rows];
-    const TileShare share = tile_share<six_warps>(blockIdx.x, tiles_per_row, parts);
+__global__ void __launch_bounds__(tiles_threads)
+    k_q6_gemv_tiles(SixPlanePointers m, const uint4* parts, unsigned col_tiles, float* y, bool add) {
+    __shared__ float partial[tiles_warps][tile_rows];
+    const TileShare share = tile_share(blockIdx.x, gridDim.x, col_tiles, parts);
     const auto fetch = [&](unsigned k) {
-        const std::size_t tile = share.first + k;
+        const std::size_t tile = share.first + std::size_t{k} * share.step;
         return six_tile_at(m, tile, tile / (six_group_cols / tile_cols), share.lane);
     };
     SixTile tiles[six_depth];
@@ -90,12 +89,12 @@ __global__ void __launch_bounds__(six_warps* warp_lanes, 4)
         for (unsigned i = 0; i < six_depth; ++i) {
             if (k + i >= share.count) break;
             const uint4 b[2] = {*b_at, *(b_at + split_words / 8)};
-            b_at += split_words / 4;
+            b_at += TileShare::parts_step;
             add_six_tile(tiles[i], b, total);
             if (k + i + six_depth < share.count) tiles[i] = fetch(k + i + six_depth);
         }
     }
-    const float sum = row_sum<six_warps>(total, partial);
+    const float sum = row_sum(total, partial);
     if (threadIdx.x < tile_rows) {
         float* to = y + std::size_t{blockIdx.x} * tile_rows + threadIdx.x;
         *to = add ? *to + sum : sum;
@@ -103,13 +102,13 @@ __global__ void __launch_bounds__(six_warps* warp_lanes, 4)
 }
 
 // A row of the embedding: a thread per column.
-__global__ void k_embed_six_tiles(SixPlanePointers m, const Control* control, unsigned cols, float* out) {
+__global__ void k_embed_six_tiles(SixPlanePointers m, const Control* control, unsigned row_tiles, unsigned cols, float* out) {
     wait_for_previous();
     const unsigned col = blockIdx.x * blockDim.x + threadIdx.x;
     if (col >= cols) return;  // the last block's surplus threads
     const auto token = static_cast<unsigned>(control->token);
     const unsigned row = token % tile_rows;
-    const std::size_t tile = std::size_t{token / tile_rows} * (cols / tile_cols) + col / tile_cols;
+    const std::size_t tile = tile_number(token / tile_rows, col / tile_cols, row_tiles);
     const SixPlace at = six_place(row, col % tile_cols);
     const unsigned low = reinterpret_cast<const unsigned*>(m.low)[tile * (six_low_bytes / 4) + at.lane * 4 + at.low_word];
     const unsigned high = reinterpret_cast<const unsigned*>(m.high)[tile * (six_high_bytes / 4) + at.lane * 2 + at.high_word];
@@ -131,13 +130,14 @@ inline SixPlanePointers six_planes(const Matrix& m) {
 void launch_q6_gemv_tiles(const Matrix& m, const Activations& x, float* y, Store store, const Queue& queue) {
     require(m.type == TensorType::q6_k && m.in_tiles(), "q6_gemv_tiles: a q6_k matrix of whole tiles");
     require(x.parts != nullptr, "q6_gemv_tiles: x is split");
-    launch("k_q6_gemv_tiles", k_q6_gemv_tiles, {blocks_for(m.rows / tile_rows, 1), six_warps * warp_lanes}, queue, six_planes(m),
+    launch("k_q6_gemv_tiles", k_q6_gemv_tiles, {blocks_for(m.rows / tile_rows, 1), tiles_threads}, queue, six_planes(m),
            reinterpret_cast<const uint4*>(x.parts), m.cols / tile_cols, y, store == Store::add);
 }
 
 void launch_q6_embed_tiles(const Matrix& m, const Control* control, float* hidden, const Queue& queue) {
     constexpr unsigned threads = 128;
-    launch("k_embed_six_tiles", k_embed_six_tiles, {blocks_for(m.cols, threads), threads}, queue, six_planes(m), control, m.cols, hidden);
+    launch("k_embed_six_tiles", k_embed_six_tiles, {blocks_for(m.cols, threads), threads}, queue, six_planes(m), control,
+           m.rows / tile_rows, m.cols, hidden);
 }
 
 }  // namespace kestrel::cuda

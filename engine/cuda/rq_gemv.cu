@@ -132,12 +132,13 @@ __global__ void __launch_bounds__(gemv_threads)
 }
 
 // A row of the embedding in tiles: eight columns per thread.
-__global__ void k_embed_tiles(const unsigned* nibbles, const __half* scales, const Control* control, unsigned cols, float* out) {
+__global__ void k_embed_tiles(const unsigned* nibbles, const __half* scales, const Control* control, unsigned row_tiles, unsigned cols,
+                              float* out) {
     wait_for_previous();
     const unsigned col = 8 * (blockIdx.x * blockDim.x + threadIdx.x);
     if (col >= cols) return;  // the last block's surplus threads
     const auto row = static_cast<unsigned>(control->token);
-    const std::size_t tile = std::size_t{row / tile_rows} * (cols / tile_cols) + col / tile_cols;
+    const std::size_t tile = tile_number(row / tile_rows, col / tile_cols, row_tiles);
     const float d = __half2float(scales[tile * (tile_scale_bytes / 2) + scale_place(row % tile_rows, col % tile_cols / 32)]);
     for (unsigned i = 0; i < 8; ++i) {
         const NibblePlace place = nibble_place(row % tile_rows, (col + i) % tile_cols);
@@ -245,7 +246,7 @@ void launch_embed_as(const Matrix& m, const Control* control, float* hidden, con
 inline void launch_embed_tiles(const Matrix& m, const Control* control, float* hidden, const Queue& queue) {
     constexpr unsigned threads = 64;
     launch("k_embed_tiles", k_embed_tiles, {blocks_for(m.cols, 8 * threads), threads}, queue, reinterpret_cast<const unsigned*>(m.data),
-           reinterpret_cast<const __half*>(m.data + m.rows * m.cols / 2), control, m.cols, hidden);
+           reinterpret_cast<const __half*>(m.data + m.rows * m.cols / 2), control, m.rows / tile_rows, m.cols, hidden);
 }
 
 void launch_embed(const Matrix& m, const Control* control, float* hidden, const Queue& queue) {

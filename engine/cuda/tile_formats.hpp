@@ -10,9 +10,8 @@ namespace kestrel::cuda {
 
 inline constexpr std::size_t most_tile_planes = 4;
 
-// Of one type: planes one behind the other, in each row of tiles after row of tiles.
+// Of one type: planes one behind the other, in each tile after tile in the order of tile_number.
 struct TileFormat {
-    bool (*serves)(std::size_t rows, std::size_t cols);
     // Bytes of one row of tiles in each plane; 0: there is no such plane. Together as many as its rows take in a file.
     std::array<std::size_t, most_tile_planes> (*plane_bytes)(std::size_t cols);
     // 16 rows of `cols` weights as in a file, to each plane's part, and back to the same bytes.
@@ -23,9 +22,6 @@ struct TileFormat {
 // Null for types that never lie in tiles.
 [[nodiscard]] const TileFormat* tile_format_of(TensorType type) noexcept;
 
-[[nodiscard]] inline bool lies_in_tiles(TensorType type, std::size_t rows, std::size_t cols) noexcept {
-    const TileFormat* format = tile_format_of(type);
-    return format != nullptr && format->serves(rows, cols);
-}
+[[nodiscard]] bool lies_in_tiles(TensorType type, std::size_t rows, std::size_t cols) noexcept;
 
 }  // namespace kestrel::cuda

@@ -51,29 +51,33 @@ __device__ inline float2 floats_of(unsigned halves) {
     return __half22float2(value);
 }
 
-// A warp's share of a row of tiles: which columns, and where its lane reads.
+// Warps of a block: each takes its own of eight tiles beside each other, then of the next eight.
+inline constexpr unsigned tiles_warps = group_tiles;
+inline constexpr unsigned tiles_threads = tiles_warps * warp_lanes;
+
+// A warp's share of a row of tiles: `count` tiles, the first of them `first` in the order of tile_number, each next one `step` later; and
+// the parts of the vector that this lane multiplies the first one by, each next one's `parts_step` later.
 struct TileShare {
-    unsigned count;         // tiles
-    std::size_t first;      // tile of the matrix
+    unsigned count;
+    std::size_t first;
+    unsigned step;
     unsigned lane;
-    const uint4* parts;     // of the first tile
+    const uint4* parts;
+    static constexpr unsigned parts_step = tiles_warps * split_words / 4;
 };
 
-template <unsigned Warps>
-__device__ inline TileShare tile_share(unsigned row_tile, unsigned tiles_per_row, const uint4* parts) {
+__device__ inline TileShare tile_share(unsigned row_tile, unsigned row_tiles, unsigned col_tiles, const uint4* parts) {
     const unsigned lane = threadIdx.x % warp_lanes;
     const unsigned warp = threadIdx.x / warp_lanes;
     // Lanes whose column holds no part read another's, for the banks' sake: what they multiply is never used.
     const unsigned g = lane / 4;
     const unsigned part = g < split_parts ? g : g % 2;
-    const unsigned first = warp * tiles_per_row / Warps;
-    return {(warp + 1) * tiles_per_row / Warps - first, std::size_t{row_tile} * tiles_per_row + first, lane,
-            parts + std::size_t{first} * (split_words / 4) + part * 4 + lane % 4};
+    return {col_tiles / group_tiles, tile_number(row_tile, warp, row_tiles), group_tiles * row_tiles, lane,
+            parts + std::size_t{warp} * (split_words / 4) + part * 4 + lane % 4};
 }
 
 // The sums of a row of tiles over all warps, in threads 0 to 15. Every thread of the block takes part.
-template <unsigned Warps>
-__device__ inline float row_sum(const float (&total)[4], float (&partial)[Warps][tile_rows]) {
+__device__ inline float row_sum(const float (&total)[4], float (&partial)[tiles_warps][tile_rows]) {
     // Columns 0 and 1 of the product are in lanes with t = 0, column 2 in those with t = 1.
     const float third_low = __shfl_down_sync(whole_warp, total[0], 1);
     const float third_high = __shfl_down_sync(whole_warp, total[2], 1);
@@ -86,7 +90,7 @@ __device__ inline float row_sum(const float (&total)[4], float (&partial)[Warps]
     float sum = 0.0F;
     if (threadIdx.x < tile_rows) {
 #pragma unroll
-        for (unsigned w = 0; w < Warps; ++w) sum += partial[w][threadIdx.x];
+        for (unsigned w = 0; w < tiles_warps; ++w) sum += partial[w][threadIdx.x];
     }
     return sum;
 }

@@ -11,9 +11,8 @@ namespace kestrel::cuda {
 struct WorkspaceLayout : cpu::WorkspaceLayout {
     WorkspaceLayout(const ModelDims& dims, std::uint32_t max_positions)
         : cpu::WorkspaceLayout(dims, max_positions), parts(bytes / sizeof(float)) {
-        const std::size_t longest =
-            std::max({std::size_t{dims.hidden}, std::size_t{dims.intermediate}, std::size_t{dims.value_width()},
-                      std::size_t{dims.heads} * dims.head_dim});
+        const std::size_t longest = std::max({std::size_t{dims.hidden}, std::size_t{dims.intermediate}, std::size_t{dims.value_width()},
+                                              std::size_t{dims.heads} * dims.head_dim});
         other_parts = parts + split_floats(longest);
         bytes += 2 * split_floats(longest) * sizeof(float);
     }

@@ -291,7 +291,7 @@ std::vector<OperatorCase> operator_cases(const std::string& check, std::uint64_t
         constexpr std::array<std::pair<const char*, std::size_t>, 7> types{
             {{"q4_0", 32}, {"q4_1", 32}, {"q8_0", 32}, {"q6_k", 256}, {"f16", 1}, {"bf16", 1}, {"f32", 1}}};
         for (const auto& [type, block] : types) {
-            for (const auto& [rows, blocks] : {std::array<std::size_t, 2>{1, 1}, {5, 3}, {64, 5}, {33, 20}, {3, 68}, {48, 10}, {16, 544}}) {
+            for (const auto& [rows, blocks] : {std::array<std::size_t, 2>{1, 1}, {5, 3}, {64, 5}, {33, 20}, {3, 68}, {48, 16}, {16, 544}}) {
                 // Scalar types take any width, so theirs are ragged.
                 cases.push_back(q_gemv_case(type, block, rows, block == 1 ? blocks * 32 + rows % 32 : blocks * block, inputs));
             }

@@ -62,10 +62,26 @@ TEST_CASE("rows in tiles come back byte for byte", "[engine][layout]") {
         unpack_tiles(cols, p.nibbles.data(), p.scales.data(), back.data());
         CHECK(back == stored);
     }
-    CHECK_FALSE(has_tiles(8, 64));
-    CHECK_FALSE(has_tiles(16, 96));
-    CHECK_FALSE(has_tiles(0, 64));
-    CHECK(has_tiles(32, 192));
+    CHECK_FALSE(has_tiles(8, 512));
+    CHECK_FALSE(has_tiles(16, 448));
+    CHECK_FALSE(has_tiles(0, 512));
+    CHECK(has_tiles(32, 1536));
+}
+
+TEST_CASE("every tile has a number of its own, and groups below each other follow each other", "[engine][layout]") {
+    constexpr std::size_t row_tiles = 5;
+    constexpr std::size_t col_tiles = 24;
+    std::vector<bool> taken(row_tiles * col_tiles);
+    for (std::size_t row = 0; row < row_tiles; ++row) {
+        for (std::size_t col = 0; col < col_tiles; ++col) {
+            const std::size_t number = tile_number(row, col, row_tiles);
+            REQUIRE_FALSE(taken.at(number));
+            taken.at(number) = true;
+        }
+    }
+    CHECK(tile_number(1, 0, row_tiles) == 8);
+    CHECK(tile_number(0, 8, row_tiles) == row_tiles * 8);
+    CHECK(tile_number(4, 23, row_tiles) == row_tiles * col_tiles - 1);
 }
 
 // The registers of PTX's fragments, read as the kernel reads them, multiplied in double: the exact product.

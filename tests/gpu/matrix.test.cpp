@@ -44,9 +44,9 @@ void check_close(const std::vector<float>& found, const Product& expected, std::
 TEST_CASE("stored matrices times a vector", "[gpu]") {
     const auto type = GENERATE(TensorType::f32, TensorType::f16, TensorType::bf16, TensorType::q4_0, TensorType::q4_1, TensorType::q8_0,
                                TensorType::q6_k);
-    // q4_0: tiles where rows are sixteens and units are even.
+    // Tiles where rows are sixteens, and columns five-hundred-and-twelves.
     const std::size_t rows = GENERATE(1U, 3U, 16U, 17U, 100U, 144U);
-    const std::size_t units = GENERATE(1U, 2U, 5U, 33U, 72U);
+    const std::size_t units = GENERATE(1U, 2U, 5U, 16U, 33U, 72U, 160U);
     const TensorTypeInfo& info = info_of(type);
     const std::size_t cols = units * info.block_elements;
     CAPTURE(info.name, rows, cols);
@@ -63,7 +63,7 @@ TEST_CASE("stored matrices times a vector", "[gpu]") {
     const OnDevice y(rows);
     const OnDevice parts(cuda::split_floats(cols));
     const cuda::Matrix m{matrix.get(), type, rows, cols};
-    REQUIRE(m.in_tiles() == ((type == TensorType::q4_0 || type == TensorType::q6_k) && rows % 16 == 0 && cols % 64 == 0));
+    REQUIRE(m.in_tiles() == ((type == TensorType::q4_0 || type == TensorType::q6_k) && rows % 16 == 0 && cols % 512 == 0));
     if (m.in_tiles()) cuda::launch_split(xs.get(), cols, parts.get(), nullptr);
     const cuda::Activations both{xs.get(), parts.get()};
     cuda::launch_gemv(m, both, y.get(), cuda::Store::replace, nullptr);
@@ -89,7 +89,7 @@ TEST_CASE("stored matrices times a vector", "[gpu]") {
 }
 
 TEST_CASE("several matrices times one vector are the same bits as one after the other", "[gpu]") {
-    const std::size_t cols = GENERATE(64U, 320U, 5120U);
+    const std::size_t cols = GENERATE(512U, 1536U, 5120U);
     CAPTURE(cols);
     Random random(static_cast<unsigned>(cols));
     const std::vector<float> x = random(cols);
@@ -159,7 +159,7 @@ TEST_CASE("launchers refuse what their kernels cannot take", "[gpu]") {
     const auto* bytes = reinterpret_cast<const std::byte*>(some.get());
     CHECK_THROWS(cuda::launch_gemv({nullptr, TensorType::f32, 0, 4}, {some.get()}, some.get(), cuda::Store::replace, nullptr));
     CHECK_THROWS(cuda::launch_gemv({bytes, TensorType::q4_0, 1, 33}, {some.get()}, some.get(), cuda::Store::replace, nullptr));
-    CHECK_THROWS(cuda::launch_gemv({bytes, TensorType::q4_0, 16, 64}, {some.get()}, some.get(), cuda::Store::replace, nullptr));
+    CHECK_THROWS(cuda::launch_gemv({bytes, TensorType::q4_0, 16, 512}, {some.get()}, some.get(), cuda::Store::replace, nullptr));
     CHECK_THROWS(cuda::launch_split(some.get(), 32, some.get(), nullptr));
     CHECK_THROWS(cuda::launch_f32_gemv_pair(some.get(), some.get(), some.get(), 0, 4, some.get(), some.get(), nullptr));
     const OnDevice other(64);

@@ -51,7 +51,7 @@ struct Rotation {
     Buffer<float> y;
 };
 
-template <unsigned Warps, unsigned Depth>
+template <unsigned Depth>
 void print_one(const Rotation& rotation, double bandwidth) {
     const double us = rotation.us([&](const Matrix& m, cudaStream_t stream) {
         const auto tiles = static_cast<unsigned>(m.rows / tile_rows);
@@ -62,13 +62,13 @@ void print_one(const Rotation& rotation, double bandwidth) {
             all.y[i] = rotation.y.get();
             all.end[i] = tiles;
         }
-        k_q4_gemv_tiles<Warps, Depth><<<tiles, Warps * warp_lanes, 0, stream>>>(all, reinterpret_cast<const uint4*>(rotation.parts.get()),
-                                                                                static_cast<unsigned>(m.cols / tile_cols), false);
+        k_q4_gemv_tiles<Depth><<<tiles, tiles_threads, 0, stream>>>(all, reinterpret_cast<const uint4*>(rotation.parts.get()),
+                                                                    static_cast<unsigned>(m.cols / tile_cols), false);
         check_launch("k_q4_gemv_tiles");
     });
     const double rate = static_cast<double>(rotation.bytes) / us * 1e6;
-    std::printf("    %2u warps, %u tiles ahead %s %7.2f us  %5.2f TB/s  %4.1f %% of reading\n", Warps, Depth,
-                Warps == tiles_warps && Depth == tiles_depth ? "(engine)" : "        ", us, rate / 1e12, 100.0 * rate / bandwidth);
+    std::printf("    %u tiles ahead %s %7.2f us  %5.2f TB/s  %4.1f %% of reading\n", Depth, Depth == tiles_depth ? "(engine)" : "        ",
+                us, rate / 1e12, 100.0 * rate / bandwidth);
 }
 
 void print_products(double bandwidth) {
@@ -81,15 +81,12 @@ void print_products(double bandwidth) {
         const Rotation rotation(shape);
         std::printf("  %s, %zu x %zu: floor %.2f us\n", shape.name, shape.rows, shape.cols,
                     static_cast<double>(rotation.bytes) / bandwidth * 1e6);
-        print_one<4, 2>(rotation, bandwidth);
-        print_one<4, 4>(rotation, bandwidth);
-        print_one<4, 8>(rotation, bandwidth);
-        print_one<8, 2>(rotation, bandwidth);
-        print_one<8, 3>(rotation, bandwidth);
-        print_one<8, 4>(rotation, bandwidth);
-        print_one<8, 6>(rotation, bandwidth);
-        print_one<16, 2>(rotation, bandwidth);
-        print_one<16, 4>(rotation, bandwidth);
+        print_one<1>(rotation, bandwidth);
+        print_one<2>(rotation, bandwidth);
+        print_one<3>(rotation, bandwidth);
+        print_one<4>(rotation, bandwidth);
+        print_one<5>(rotation, bandwidth);
+        print_one<6>(rotation, bandwidth);
     }
 }
 
