@@ -65,7 +65,10 @@ void load_matrix(const FileTensor& from, const TensorSpec& to, cpu::ThreadPool& 
 FileModel::FileModel(std::filesystem::path where, ModelDims shape, TensorFiles files, FileFormat format)
     : ModelSource(std::move(where), std::move(shape)), files_(std::move(files)), format_(std::move(format)) {
     std::vector<const FileTensor*> used;
-    for (const TensorSpec& tensor : tensors_of(dims)) bound_.emplace(tensor.name, &bind(tensor, used));
+    for (const TensorSpec& tensor : tensors_of(dims)) used.push_back(bound_.emplace(tensor.name, &bind(tensor)).first->second);
+    for (const TensorSpec& tensor : format_.unread) {
+        if (find(tensor) != nullptr) used.push_back(&bind(tensor));
+    }
     std::sort(used.begin(), used.end());
     for (const auto& [name, tensor] : files_.table) {
         if (format_.ignorable(name) || std::binary_search(used.begin(), used.end(), &tensor)) continue;
@@ -74,17 +77,22 @@ FileModel::FileModel(std::filesystem::path where, ModelDims shape, TensorFiles f
     }
 }
 
-const FileTensor& FileModel::bind(const TensorSpec& tensor, std::vector<const FileTensor*>& used) const {
+const FileTensor* FileModel::find(const TensorSpec& tensor) const {
     const FileTensor* found = nullptr;
-    const std::vector<std::string> spellings = format_.spellings(tensor);
-    for (const std::string& name : spellings) {
+    for (const std::string& name : format_.spellings(tensor)) {
         const auto at = files_.table.find(name);
         if (at == files_.table.end()) continue;
         if (found != nullptr) bad_model(at->second.where + ": duplicate of " + found->where + ", expected one of the two");
         found = &at->second;
     }
+    return found;
+}
+
+const FileTensor& FileModel::bind(const TensorSpec& tensor) const {
+    const FileTensor* found = find(tensor);
     if (found == nullptr) {
-        bad_model(files_.missing_in + ": tensor " + in_quotes(spellings.front()) + " is missing; expected shape " + text_of(tensor.shape));
+        bad_model(files_.missing_in + ": tensor " + in_quotes(format_.spellings(tensor).front()) + " is missing; expected shape " +
+                  text_of(tensor.shape));
     }
     // A convolution's middle extent is 1 and may be left out.
     const std::vector<std::uint64_t>& wanted = tensor.shape;
@@ -94,7 +102,6 @@ const FileTensor& FileModel::bind(const TensorSpec& tensor, std::vector<const Fi
         fail(KESTREL_UNSUPPORTED,
              found->where + ": expected type F32, BF16, F16 or, in GGUF files, Q4_0, Q4_1, Q8_0 or Q6_K, found " + found->type_name);
     }
-    used.push_back(found);
     return *found;
 }
 

@@ -21,6 +21,8 @@ struct FileFormat {
     std::function<bool(std::string_view name)> ignorable;
     // From stored to held values (weights.hpp) of an f32 tensor.
     void (*convert)(Role role, std::span<float> values) = nullptr;
+    // Tensors that may be there although nothing reads them; if so, in this shape and a type that could be read.
+    std::vector<TensorSpec> unread = {};
 };
 
 // Tables of the files, and the mappings that keep their bytes.
@@ -40,7 +42,9 @@ class FileModel : public ModelSource {
     void load(const WeightLayout& layout, std::uint32_t threads, std::byte* block) const override;
 
   private:
-    [[nodiscard]] const FileTensor& bind(const TensorSpec& tensor, std::vector<const FileTensor*>& used) const;
+    // Under any of its names; null if there is none.
+    [[nodiscard]] const FileTensor* find(const TensorSpec& tensor) const;
+    [[nodiscard]] const FileTensor& bind(const TensorSpec& tensor) const;
     [[nodiscard]] const FileTensor& of(const TensorSpec& tensor) const { return *bound_.find(tensor.name)->second; }
 
     TensorFiles files_;
@@ -49,7 +53,8 @@ class FileModel : public ModelSource {
 };
 
 // A directory with config.json of model type qwen3_5 or qwen3_5_text, and model.safetensors or the files of
-// model.safetensors.index.json, in F32, BF16 or F16. Names start with "model." or "model.language_model.".
+// model.safetensors.index.json, in F32, BF16 or F16. Names start with "model." or "model.language_model.". A head beside an embedding that
+// the configuration ties it to is not read, as in the reference implementation.
 [[nodiscard]] std::unique_ptr<ModelSource> open_hf(const std::filesystem::path& directory);
 
 // A GGUF file of architecture qwen35 with tensors of the types F32, F16, BF16, Q4_0, Q4_1, Q8_0 and Q6_K.

@@ -100,7 +100,9 @@ void convert(Role role, std::span<float> values) {
 
 std::unique_ptr<ModelSource> open_hf(const std::filesystem::path& directory) {
     ModelDims dims = read_hf_config(directory);
-    return std::make_unique<FileModel>(directory, std::move(dims), open_files(directory), FileFormat{spellings, ignorable, convert});
+    FileFormat format{spellings, ignorable, convert};
+    if (dims.tied_head) format.unread.push_back({Role::head, 0, "lm_head.weight", {dims.vocab, dims.hidden}});
+    return std::make_unique<FileModel>(directory, std::move(dims), open_files(directory), std::move(format));
 }
 
 }  // namespace kestrel

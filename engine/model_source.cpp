@@ -26,11 +26,16 @@ std::unique_ptr<ModelSource> open_model(const std::filesystem::path& path) {
 }
 
 WeightLayout layout_of(const ModelSource& source, WeightFormat format) {
-    return {source.dims, [&](const TensorSpec& matrix) {
-                const TensorType stored = source.stored_type(matrix);
-                const bool plain = info_of(stored).block_elements == 1;
-                return format == WeightFormat::q4_0 && plain ? TensorType::q4_0 : stored;
-            }};
+    const auto type_of = [&](const TensorSpec& matrix) {
+        const TensorType stored = source.stored_type(matrix);
+        const bool plain = info_of(stored).block_elements == 1;
+        return format == WeightFormat::q4_0 && plain ? TensorType::q4_0 : stored;
+    };
+    try {
+        return {source.dims, type_of};
+    } catch (const EngineError& error) {
+        fail(error.status(), source.path.string() + ": " + error.what());
+    }
 }
 
 }  // namespace kestrel

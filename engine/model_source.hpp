@@ -38,6 +38,7 @@ class ModelSource {
 enum class WeightFormat : std::uint8_t { stored, q4_0 };
 [[nodiscard]] const SwitchDescription& weights_switch();
 
+// Throws EngineError (KESTREL_BAD_MODEL) naming file and tensor if a row of it is not a whole number of its type's blocks.
 [[nodiscard]] WeightLayout layout_of(const ModelSource& source, WeightFormat format);
 
 }  // namespace kestrel

@@ -147,7 +147,8 @@ void quantise_q4_0(std::span<const float> values, std::byte* stored) {
             if (std::fabs(value) > std::fabs(extreme)) extreme = value;
         }
         const float d = extreme / -8.0F;
-        const float inverse = d != 0.0F ? 1.0F / d : 0.0F;
+        // Of a scale so small that its inverse is infinite, a half is 0: the block's elements are, whatever their levels.
+        const float inverse = std::isfinite(1.0F / d) ? 1.0F / d : 0.0F;
         const std::uint16_t d_bits = f16_bits(d);
         std::memcpy(stored, &d_bits, sizeof d_bits);
         const auto level = [&](std::size_t j) { return std::min(15U, static_cast<unsigned>(x[j] * inverse + 8.5F)); };

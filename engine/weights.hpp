@@ -70,7 +70,7 @@ using TypeChoice = std::function<TensorType(const TensorSpec& matrix)>;
 // Type and place of every tensor; each starts on a 64-byte boundary.
 class WeightLayout {
   public:
-    // Throws EngineError (KESTREL_BAD_MODEL) naming the tensor if a row of it is not a whole number of its type's blocks.
+    // Throws EngineError (KESTREL_BAD_MODEL) naming the tensor, but no file, if a row of it is not a whole number of its type's blocks.
     WeightLayout(const ModelDims& dims, const TypeChoice& type_of);
     [[nodiscard]] std::span<const TensorSpec> tensors() const { return tensors_; }
     [[nodiscard]] std::uint64_t bytes() const { return bytes_; }

@@ -1,4 +1,6 @@
 // run: measure, or say how one would.
+#include <algorithm>
+
 #include "reports/diff.hpp"
 #include "reports/plan_text.hpp"
 #include "runner/main/commands.hpp"
@@ -29,14 +31,15 @@ PlanOutlook outlook_of(Desk& desk, const session::RunRequest& request, const ses
     outlook.earlier_sessions = static_cast<int>(earlier.size());
     double seconds = 0.0;
     int replicates = 0;
+    const double context = context_seconds(plan, planned.cost);
     for (const LedgerEntry& entry : earlier) {
-        seconds += entry.seconds;
+        seconds += std::max(entry.seconds - context, 0.0);
         replicates += entry.control.replicates;
     }
     if (replicates > 0) {
         const double one = seconds / replicates;
         const int first = plan.looks.empty() ? plan.replicates : plan.looks.front().replicates;
-        expected = {one * first, one * plan.replicates};
+        expected = {context + one * first, context + one * plan.replicates};
     }
     outlook.seconds_to_first_look = expected.first_look;
     outlook.seconds_at_most = expected.maximum;

@@ -52,12 +52,17 @@ double smallest_resolvable_effect(const Policy& policy, int replicates, double c
     return std::expm1(high);
 }
 
+double context_seconds(const Plan& plan, const ReplicateCost& cost) {
+    return 2.0 * static_cast<double>(plan.position) * cost.ms_per_token / 1000.0;
+}
+
 ExpectedSeconds expected_seconds(const Plan& plan, const ReplicateCost& cost) {
     const double windows = 19.0 * static_cast<double>(plan.super_rounds);  // eighteen, and the one that leads in
     const double tokens = windows * static_cast<double>(plan.tokens + 1);
     const double replicate = cost.fixed_seconds + tokens * cost.ms_per_token / 1000.0;
     const int first = plan.looks.empty() ? plan.replicates : plan.looks.front().replicates;
-    return {replicate * static_cast<double>(first), replicate * static_cast<double>(plan.replicates)};
+    const double context = context_seconds(plan, cost);
+    return {context + replicate * static_cast<double>(first), context + replicate * static_cast<double>(plan.replicates)};
 }
 
 }  // namespace kestrel

@@ -37,7 +37,10 @@ struct ExpectedSeconds {
     double maximum = 0.0;
 };
 
-// Each window has one untimed token and its context of plan.position tokens is decoded or restored within fixed_seconds; each
+// The context of plan.position tokens, which base and candidate decode once each at the session's beginning.
+[[nodiscard]] double context_seconds(const Plan& plan, const ReplicateCost& cost);
+
+// The context once; then replicates. Each window has one untimed token, and restoring the context's state is within fixed_seconds; each
 // super-round is led in by one window more.
 [[nodiscard]] ExpectedSeconds expected_seconds(const Plan& plan, const ReplicateCost& cost);
 

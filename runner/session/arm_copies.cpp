@@ -39,6 +39,10 @@ const std::string& ArmCopies::artifact(ArmRole role) const {
     return expected_.at(index_of(role));
 }
 
+std::string ArmCopies::context_path(ArmRole role) const {
+    return (directory_ / ("context" + std::to_string(index_of(role)) + ".state")).string();
+}
+
 std::vector<Finding> ArmCopies::changed() const {
     std::vector<Finding> findings;
     for (std::size_t i = 0; i < paths_.size(); ++i) {

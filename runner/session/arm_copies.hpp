@@ -1,4 +1,4 @@
-// The three libraries that a session loads.
+// The files that live as long as a session: the three libraries that it loads, and the states after its context.
 #pragma once
 
 #include <array>
@@ -22,6 +22,8 @@ class ArmCopies {
 
     [[nodiscard]] const std::string& path(ArmRole role) const;
     [[nodiscard]] const std::string& artifact(ArmRole role) const;  // SHA-256
+    // A file beside the copies, removed with them; not there yet.
+    [[nodiscard]] std::string context_path(ArmRole role) const;
 
     // A finding for every copy whose bytes are no longer the registered artifact's.
     [[nodiscard]] std::vector<Finding> changed() const;
@@ -32,7 +34,7 @@ class ArmCopies {
     std::array<std::string, arm_count> expected_;
 };
 
-// Removes the copies of a session whose runner was killed; nothing if there are none.
+// Removes the files of a session whose runner was killed; nothing if there are none.
 void remove_arm_copies(const std::string& work_directory, const std::string& uuid);
 
 }  // namespace kestrel::session

@@ -7,7 +7,7 @@
 namespace kestrel::session {
 namespace {
 
-constexpr std::array<const char*, 5> kind_names{"inspect", "replicate", "check", "check_operators", "stopwatch"};
+constexpr std::array<const char*, 6> kind_names{"inspect", "context", "replicate", "check", "check_operators", "stopwatch"};
 
 JobKind kind_from(const std::string& name) {
     for (std::size_t i = 0; i < kind_names.size(); ++i) {
@@ -21,7 +21,12 @@ JobKind kind_from(const std::string& name) {
 std::string encode(const Job& job) {
     nlohmann::json arms = nlohmann::json::array();
     for (const JobArm& arm : job.arms)
-        arms.push_back({{"role", arm.role}, {"library", arm.library}, {"switches", arm.switches}, {"artifact", arm.artifact}});
+        arms.push_back({{"role", arm.role},
+                        {"library", arm.library},
+                        {"switches", arm.switches},
+                        {"artifact", arm.artifact},
+                        {"context_path", arm.context.path},
+                        {"context_sha256", arm.context.sha256}});
     return dump_json({{"kind", kind_names.at(static_cast<std::size_t>(job.kind))},
                       {"replicate", job.replicate},
                       {"model", job.model},
@@ -59,8 +64,11 @@ Job decode_job(const std::string& line) {
     job.position = j.at("position").get<int>();
     job.tokens = j.at("tokens").get<std::vector<std::int32_t>>();
     for (const nlohmann::json& arm : j.at("arms")) {
-        job.arms.push_back({arm.at("role").get<ArmRole>(), arm.at("library").get<std::string>(),
-                            arm.at("switches").get<std::vector<SwitchSetting>>(), arm.at("artifact").get<std::string>()});
+        job.arms.push_back({arm.at("role").get<ArmRole>(),
+                            arm.at("library").get<std::string>(),
+                            arm.at("switches").get<std::vector<SwitchSetting>>(),
+                            arm.at("artifact").get<std::string>(),
+                            {arm.at("context_path").get<std::string>(), arm.at("context_sha256").get<std::string>()}});
     }
     job.padding = j.at("padding").get<std::int64_t>();
     job.schedule = j.at("schedule").get<std::vector<std::array<ArmRole, 18>>>();

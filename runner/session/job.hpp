@@ -13,10 +13,18 @@ namespace kestrel::session {
 
 enum class JobKind {
     inspect,          // load every arm, compare what each makes of the model, report; no timing
+    context,          // decode the tokens before the position once and save the arms' states; see worker_context.cpp
     replicate,        // load, warm up, run the super-rounds
     check,            // decode given tokens with one arm and compare with expected logits, or seeded ones with a reference engine
     check_operators,  // run single operators on seeded inputs and compare with a reference engine
     stopwatch,        // decode with two arms in turn and report the plain times; see stopwatch.hpp
+};
+
+// The file of an arm's state after the context, where the position is above 0.
+struct ContextFile {
+    std::string path;    // context: where to save it, replicate: where it lies
+    std::string sha256;  // replicate
+    bool operator==(const ContextFile&) const = default;
 };
 
 struct JobArm {
@@ -24,6 +32,7 @@ struct JobArm {
     std::string library;
     std::vector<SwitchSetting> switches;
     std::string artifact;  // SHA-256 of the library
+    ContextFile context = {};
     bool operator==(const JobArm&) const = default;
 };
 

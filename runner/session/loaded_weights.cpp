@@ -186,7 +186,7 @@ void LoadedArms::keep_weights(const Job& job, Reporter& reporter, const WeightCa
     if (!problem.empty()) reporter.note_weights("this inspection is not remembered: " + problem);
 }
 
-// A replicate's weights: the block that was inspected, or what the first arm loads.
+// The weights of a planned job: the block that was inspected, or what the first arm loads.
 void LoadedArms::fetch_weights(const Job& job, Reporter& reporter, bool device) {
     const WeightCache cache = cache_of(job, reporter, "weight cache");
     const WeightBlock block = weight_block(device);
@@ -197,9 +197,10 @@ void LoadedArms::fetch_weights(const Job& job, Reporter& reporter, bool device) 
         reporter.phase("weights from the cache");
         const auto start = Clock::now();
         const auto problem = cache.read(key, job.weights_block, block);
-        if (!problem)
-            return reporter.note_weights("weights of replicate " + std::to_string(job.replicate) + ": from the cache in " +
-                                         seconds_since(start));
+        if (!problem) {
+            const std::string whose = job.kind == JobKind::context ? "the context" : "replicate " + std::to_string(job.replicate);
+            return reporter.note_weights("weights of " + whose + ": from the cache in " + seconds_since(start));
+        }
         reporter.note_no_cache(*problem + "; the engine loads the model itself");
         fill_weights(job, device);
     }

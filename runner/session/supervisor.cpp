@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <span>
 
 #include "runner/identity/artifact_store.hpp"
 #include "runner/identity/difference.hpp"
@@ -17,6 +18,7 @@
 #include "runner/record/json.hpp"
 #include "runner/record/names.hpp"
 #include "runner/session/arm_copies.hpp"
+#include "runner/session/context.hpp"
 #include "runner/session/job.hpp"
 #include "runner/session/outputs.hpp"
 #include "runner/session/worker_client.hpp"
@@ -41,7 +43,11 @@ const std::vector<SwitchSetting>& switches_of(const Experiment& experiment, ArmR
     return role == ArmRole::candidate ? experiment.candidate.switches : experiment.base.switches;
 }
 
-Job job_for(const RunRequest& request, const ArmCopies& copies, JobKind kind, const std::array<ArmRole, 3>& order) {
+constexpr std::array every_arm{ArmRole::base, ArmRole::control, ArmRole::candidate};
+// Control is a byte copy of base: whatever base does without being timed, control would do again.
+constexpr std::array every_build{ArmRole::base, ArmRole::candidate};
+
+Job job_for(const RunRequest& request, const ArmCopies& copies, JobKind kind, std::span<const ArmRole> order) {
     Job job;
     job.kind = kind;
     job.model = request.model_path;
@@ -81,7 +87,7 @@ class SessionRun {
         session_.place = preparation.place;
         session_.artifacts.push_back(preparation.base);
         if (preparation.candidate.sha256 != preparation.base.sha256) session_.artifacts.push_back(preparation.candidate);
-        for (const ArmRole role : {ArmRole::base, ArmRole::control, ArmRole::candidate}) {
+        for (const ArmRole role : every_arm) {
             Arm& arm = session_.arms.at(index_of(role));
             arm.role = role;
             arm.artifact_sha256 = role == ArmRole::candidate ? preparation.candidate.sha256 : preparation.base.sha256;
@@ -103,6 +109,7 @@ class SessionRun {
             for (const auto& [kind, detail] : notes_) sink_->event(kind, detail);
             for (const Finding& warning : known_.warnings) sink_->event("warning", warning.code + ": " + warning.sentence);
             for (const auto& [kind, detail] : request_->notes) sink_->event(kind, detail);
+            if (session_.plan.position > 0) decode_context();
             for (int done = 1; !verdict_; ++done) {
                 run_replicate(done - 1);
                 if (is_look(session_.plan, done)) look();
@@ -146,7 +153,7 @@ class SessionRun {
 
     // What the engines make of the model and of their switches, before anything is timed or stored.
     void inspect() {
-        const Job job = job_for(*request_, copies_, JobKind::inspect, {ArmRole::base, ArmRole::control, ArmRole::candidate});
+        const Job job = job_for(*request_, copies_, JobKind::inspect, every_arm);
         const auto started = std::chrono::steady_clock::now();
         const WorkerEnd end = run_worker(job, lock_->fd(), silence_limit(), {}, [&](const nlohmann::json& message) {
             take_inspection(message);
@@ -256,18 +263,43 @@ class SessionRun {
         workload.sha256 = canonical_sha256(identity);
     }
 
+    // What the planned jobs have in common.
+    [[nodiscard]] Job planned_job(JobKind kind, std::span<const ArmRole> order) const {
+        Job job = job_for(*request_, copies_, kind, order);
+        job.tokens = session_.workload.tokens;
+        job.weights_digest = session_.workload.weights_digest;
+        job.weights_block = weights_block_;
+        return job;
+    }
+
+    // Once for all replicates: thousands of tokens would take longer than the windows themselves.
+    void decode_context() {
+        Job job = planned_job(JobKind::context, every_build);
+        for (JobArm& arm : job.arms) arm.context.path = copies_.context_path(arm.role);
+        const WorkerEnd end = run_worker(job, lock_->fd(), silence_limit(), {}, [&](const nlohmann::json& message) {
+            if (message.at("type") == "note") note(message);
+            if (message.at("type") == "saved") contexts_ = context_states(message);
+            return false;
+        });
+        if (end.kind != WorkerEnd::Kind::finished) explain_failure(job, end);
+        sink_->event("context", context_text(session_.plan.position, contexts_));
+    }
+
+    void note(const nlohmann::json& message) { sink_->event(message.at("kind").get<std::string>(), message.at("text").get<std::string>()); }
+
     void run_replicate(int index) {
         Replicate replicate;
         replicate.index = index;
         replicate.load_order = session_.plan.load_orders.at(static_cast<std::size_t>(index));
         replicate.status = "running";
-        Job job = job_for(*request_, copies_, JobKind::replicate, replicate.load_order);
+        Job job = planned_job(JobKind::replicate, replicate.load_order);
         job.replicate = index;
-        job.tokens = session_.workload.tokens;
         job.padding = session_.plan.paddings.at(static_cast<std::size_t>(index));
         job.schedule = session_.plan.schedules.at(static_cast<std::size_t>(index));
-        job.weights_digest = session_.workload.weights_digest;
-        job.weights_block = weights_block_;
+        for (JobArm& arm : job.arms) {
+            const ContextState& state = contexts_.at(index_of(arm.role));
+            arm.context = {state.path, state.sha256};
+        }
         const auto started = std::chrono::steady_clock::now();
         const WorkerEnd end = run_worker(
             job, lock_->fd(), silence_limit(),
@@ -281,7 +313,6 @@ class SessionRun {
         sink_->finish_replicate(replicate);
         session_.replicates.push_back(replicate);
         seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-        if (end.kind == WorkerEnd::Kind::interrupted) throw Error(ExitCode::invalid, "stopped by the user; finished rounds are kept");
         if (end.kind != WorkerEnd::Kind::finished) explain_failure(job, end);
     }
 
@@ -297,7 +328,7 @@ class SessionRun {
             if (progress_) progress_({session_.plan, session_.windows, last_look_ ? &*last_look_ : nullptr});
             return true;
         }
-        if (type == "note") sink_->event(message.at("kind").get<std::string>(), message.at("text").get<std::string>());
+        if (type == "note") note(message);
         if (type == "ready") {
             check_ready(message, replicate);
             new_readings_.clear();
@@ -331,7 +362,10 @@ class SessionRun {
 
     // Replays each arm alone; only an arm that fails by itself is blamed.
     [[noreturn]] void explain_failure(const Job& failed, const WorkerEnd& end) {
-        const std::string what = "replicate " + std::to_string(failed.replicate) + " " + name_of(end.kind) + ": " + end.detail;
+        if (end.kind == WorkerEnd::Kind::interrupted) throw Error(ExitCode::invalid, "stopped by the user; finished rounds are kept");
+        const bool in_context = failed.kind == JobKind::context;
+        const std::string what = (in_context ? "the context's worker" : "replicate " + std::to_string(failed.replicate)) + " " +
+                                 name_of(end.kind) + ": " + end.detail;
         sink_->event(name_of(end.kind), what);
         std::string blamed;
         if (end.kind == WorkerEnd::Kind::crashed || end.kind == WorkerEnd::Kind::hung) {
@@ -349,7 +383,9 @@ class SessionRun {
             }
             blamed = blamed.empty() ? "; unattributed: each arm alone finished" : "; reproduced by running " + blamed + " alone";
         }
-        throw Error(ExitCode::invalid, what + blamed);
+        // What keeps a context from being saved, a full disk or an engine without that capability, is not the session's result.
+        const bool own_reason = in_context && end.kind == WorkerEnd::Kind::failed;
+        throw Error(own_reason ? static_cast<ExitCode>(end.error_code) : ExitCode::invalid, what + blamed);
     }
 
     // At a planned look: everything known so far, and whether that ends the session.
@@ -358,6 +394,7 @@ class SessionRun {
         for (const Finding& finding : copies_.changed()) evidence.failed_guards.push_back(finding);
         check_environment(evidence);
         compare_outputs(session_, evidence);
+        compare_contexts(session_.plan, contexts_, evidence);
         add_telemetry(evidence, session_.plan, session_.windows, session_.readings, is_gpu(session_.device));
         evidence.seconds_per_replicate = seconds_ / static_cast<double>(session_.replicates.size());
         Assessment assessment = assess(session_.plan, session_.windows, evidence);
@@ -397,6 +434,7 @@ class SessionRun {
     std::map<std::string, std::string> stray_;
     std::vector<std::pair<std::string, std::string>> notes_;  // events of the inspection, when there is no session yet
     std::string weights_block_;                               // hash of the kept block, empty: none
+    ContextStates contexts_;                                  // empty at position 0
     double seconds_ = 0.0;
 };
 

@@ -83,7 +83,8 @@ struct PlannedSession {
 [[nodiscard]] PlannedSession plan_session(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock);
 
 // Runs the session to its seal, which is at the first look that settles it, or to its abort. Throws Error if it cannot begin (nothing is
-// stored then); once begun, everything that goes wrong ends in sink.abort and an Error(invalid) with the reason.
+// stored then); once begun, everything that goes wrong ends in sink.abort and an Error(invalid) with the reason; Error(storage) or (usage)
+// if the context before the position cannot be kept.
 void run_session(const RunRequest& request, const Preparation& preparation, const platform::DeviceLock& lock, SessionSink& sink,
                  const ProgressFunction& progress);
 

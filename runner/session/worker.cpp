@@ -2,6 +2,7 @@
 //   phase      {what, arm?}                     before every call into an engine that may not come back
 //   note       {kind, text}                     for the session's log, as an event
 //   inspected  {info, weights_digest, layout_id, weights_block, borrowed, ms_per_token, device, arms: [{role, engine, effective, known}]}
+//   saved      see worker_context.cpp
 //   ready      {borrowed, effective: by arm}    loaded and warmed up; answered by "go"
 //   round      {windows: [3]}                   answered by "go" once it is durable
 //   done       {state_digest: [3], distinct_tokens}
@@ -14,12 +15,15 @@
 
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <set>
+#include <span>
 
 #include "runner/identity/sha256.hpp"
 #include "runner/record/error.hpp"
 #include "runner/record/json.hpp"
 #include "runner/record/names.hpp"
+#include "runner/session/context.hpp"
 #include "runner/session/worker_internal.hpp"
 
 namespace kestrel::session {
@@ -35,15 +39,13 @@ std::string_view bytes_of(const auto& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0])};
 }
 
-// Tokens of context between two signs of life, untimed: fewer than a supervisor waits for.
-constexpr int context_step = 16;
-
-// Runs one replicate's windows on loaded arms.
+// Runs one replicate's windows on loaded arms. The context before the timed position was decoded by another worker, once for the session;
+// here its states are read, and restored before every window.
 class Replicator {
   public:
     Replicator(const Job& job, LoadedArms& arms, Reporter& reporter)
         : job_(&job), arms_(&arms), reporter_(&reporter), started_(Clock::now()), logits_(static_cast<std::size_t>(arms.info().vocab)) {
-        if (job.position > 0) prepare_context();
+        if (job.position > 0) read_contexts();
     }
 
     void warm_up() {
@@ -113,28 +115,22 @@ class Replicator {
     }
 
     void restart(plugin::Engine& engine, ArmRole role) {
-        if (context_.empty()) {
+        if (job_->position == 0) {
             engine.reset();
         } else {
             engine.restore_state(context_.at(index_of(role)));
         }
     }
 
-    // The context before the timed position is decoded once per replicate and arm, and restored before every window.
-    void prepare_context() {
-        context_.resize(arm_count);
+    // What arms share is held once.
+    void read_contexts() {
         for (const JobArm& arm : job_->arms) {
-            reporter_->phase("context", arm.role);
-            plugin::Engine& engine = arms_->engine(arm.role);
-            engine.reset();
-            for (int i = 0; i < job_->position; ++i) {
-                if (i > 0 && i % context_step == 0) reporter_->phase("context, token " + std::to_string(i), arm.role);
-                (void)engine.decode(job_->tokens[static_cast<std::size_t>(i)]);
+            const auto [state, fresh] = states_.try_emplace(arm.context.path);
+            if (fresh) {
+                reporter_->phase("reading the state after the context");
+                state->second = read_context(arm.context.path, arm.context.sha256);
             }
-            context_[index_of(arm.role)] = engine.save_state();
-            if (context_[index_of(arm.role)].empty()) {
-                throw Error(ExitCode::usage, "this engine cannot save its state, so only position 0 can be measured");
-            }
+            context_.at(index_of(arm.role)) = state->second;
         }
     }
 
@@ -158,7 +154,8 @@ class Replicator {
     Reporter* reporter_;
     Clock::time_point started_;
     std::vector<float> logits_;
-    std::vector<std::vector<std::byte>> context_;
+    std::map<std::string, std::vector<std::byte>> states_;       // by file
+    std::array<std::span<const std::byte>, arm_count> context_;  // by ArmRole
     std::set<std::int32_t> seen_;
 };
 
@@ -233,6 +230,9 @@ int run(platform::LineChannel& channel) {
         switch (job.kind) {
             case JobKind::inspect:
                 run_inspect(job, reporter);
+                break;
+            case JobKind::context:
+                run_context(job, reporter);
                 break;
             case JobKind::replicate:
                 run_replicate(job, reporter);

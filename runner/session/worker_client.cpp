@@ -9,7 +9,7 @@ namespace kestrel::session {
 namespace {
 
 bool is_last(const std::string& type) {
-    return type == "inspected" || type == "done" || type == "checked" || type == "timed";
+    return type == "inspected" || type == "saved" || type == "done" || type == "checked" || type == "timed";
 }
 
 void note_phase(const nlohmann::json& message, WorkerEnd& end) {

@@ -23,8 +23,8 @@ struct WorkerEnd {
 
 // Runs `job` in a fresh worker and hands every message but phases to `on_message`; if that returns true the worker gets its "go";
 // after "ready" it gets it anyway.
-// A worker is finished only if it sent its last message ("inspected", "done", "checked", "timed") *and* left with exit code 0. An exception
-// from `on_message` kills the worker and passes through.
+// A worker is finished only if it sent its last message ("inspected", "saved", "done", "checked", "timed") *and* left with exit code 0. An
+// exception from `on_message` kills the worker and passes through.
 [[nodiscard]] WorkerEnd run_worker(const Job& job, std::optional<int> lock_fd, std::chrono::seconds silence_limit,
                                    const std::function<void(std::int64_t pid)>& on_start,
                                    const std::function<bool(const nlohmann::json&)>& on_message);

@@ -100,6 +100,7 @@ struct ChoiceCount {
 };
 [[nodiscard]] double largest_magnitude(const std::vector<float>& values);
 
+void run_context(const Job& job, Reporter& reporter);
 void run_check(const Job& job, Reporter& reporter);
 void run_check_reference(const Job& job, Reporter& reporter);
 void run_check_operators(const Job& job, Reporter& reporter);

@@ -50,10 +50,20 @@ const std::vector<Case>& cases() {
          },
          KESTREL_BAD_MODEL,
          {"model.layers.2.input_layernorm.weight", "extra tensor"}},
-        {"head of a tied model",
-         [](TinyHf& m) { m.config["tie_word_embeddings"] = true; },
+        {"shape of a tied model's head",
+         [](TinyHf& m) {
+             m.config["tie_word_embeddings"] = true;
+             m.at("lm_head.weight").shape = {32, 16};
+         },
          KESTREL_BAD_MODEL,
-         {"lm_head.weight", "extra tensor"}},
+         {"lm_head.weight", "expected shape [16,32], found [32,16]"}},
+        {"type of a tied model's head",
+         [](TinyHf& m) {
+             m.config["tie_word_embeddings"] = true;
+             m.at("lm_head.weight").dtype = "I32";
+         },
+         KESTREL_UNSUPPORTED,
+         {"lm_head.weight", "BF16", "found I32"}},
         {"both spellings",
          [](TinyHf& m) {
              TinyHf::Entry copy = m.at(matrix);
@@ -174,6 +184,24 @@ TEST_CASE("Hugging Face: parts of other uses are ignored, spellings and types me
     // Multiples of 1/64 from -1/2 to 1/2 are exact in bf16.
     in_bf16().write(folder);
     CHECK(same_bits(logits_in(folder), expected));
+}
+
+TEST_CASE("Hugging Face: a tied model's own head is not read", "[engine][hf]") {
+    const TemporaryFolder folder;
+    TinyHf model;
+    model.write(folder);
+    const std::vector<float> untied = logits_in(folder);
+    model.config["tie_word_embeddings"] = true;
+    model.write(folder);
+    const std::vector<float> with_head = logits_in(folder);
+    // Its values are nobody's, not even if they are no numbers.
+    model.at("lm_head.weight").data.replace(0, 4, raw(std::numeric_limits<float>::quiet_NaN()));
+    model.write(folder);
+    CHECK(same_bits(logits_in(folder), with_head));
+    std::erase_if(model.entries, [](const auto& entry) { return entry.name == "lm_head.weight"; });
+    model.write(folder);
+    CHECK(same_bits(logits_in(folder), with_head));
+    CHECK_FALSE(same_bits(untied, with_head));
 }
 
 TEST_CASE("Hugging Face: a checkpoint in parts", "[engine][hostile][hf]") {

@@ -184,3 +184,17 @@ TEST_CASE("q4_0 is as near as its levels allow, and quantising again changes not
         CHECK(quantised(found) == stored);
     }
 }
+
+TEST_CASE("q4_0 of numbers whose scale is too small for a half is 0", "[engine][tensor]") {
+    for (const float tiny : {1e-40F, -1e-40F, 2e-39F, std::numeric_limits<float>::denorm_min()}) {
+        std::vector<float> values(32, tiny);
+        values[1] = 0.0F;
+        values[2] = -tiny / 2.0F;
+        const std::vector<std::uint8_t> block = quantised(values);
+        CAPTURE(tiny);
+        CHECK((scale_bits(block) & 0x7FFFU) == 0);
+        for (const float value : from_q4_0(block)) CHECK(value == 0.0F);
+        // The inverse of the scale is infinite; no level may come of multiplying by it.
+        for (std::size_t i = 2; i < block.size(); ++i) CHECK(block[i] == 0x88);
+    }
+}

@@ -5,9 +5,12 @@
 //   TOY_HANG_AFTER=n      never returns from the n-th decode
 //   TOY_WRONG_LOGIT=1     one logit differs
 //   TOY_NOT_FINITE=1      one logit is not a number
+//   TOY_OTHER_STATE=1     a saved state differs where no output follows from it
+//   TOY_NO_STATE=1        states cannot be saved
 //   TOY_UNUSED=1          changes nothing
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <string>
@@ -33,6 +36,12 @@ extern const char kestrel_manifest_end[];
 #endif
 #ifndef TOY_NOT_FINITE
 #define TOY_NOT_FINITE 0
+#endif
+#ifndef TOY_OTHER_STATE
+#define TOY_OTHER_STATE 0
+#endif
+#ifndef TOY_NO_STATE
+#define TOY_NO_STATE 0
 #endif
 
 struct kestrel_engine {
@@ -117,8 +126,43 @@ kestrel_status logits(kestrel_engine* engine, float* out, std::size_t count) {
     return KESTREL_OK;
 }
 
-const void* capability(const char*) {
-    return nullptr;
+struct SavedState {
+    std::uint64_t history;
+    std::uint64_t idle;
+};
+
+kestrel_status state_size(const kestrel_engine*, std::size_t* bytes) {
+    *bytes = sizeof(SavedState);
+    return KESTREL_OK;
+}
+
+kestrel_status save(kestrel_engine* engine, void* out, std::size_t bytes) {
+    if (bytes != sizeof(SavedState)) return KESTREL_BAD_ARGUMENT;
+    const SavedState saved{engine->history, TOY_OTHER_STATE};
+    std::memcpy(out, &saved, sizeof saved);
+    return KESTREL_OK;
+}
+
+kestrel_status restore(kestrel_engine* engine, const void* in, std::size_t bytes) {
+    if (bytes != sizeof(SavedState)) return KESTREL_BAD_ARGUMENT;
+    SavedState saved;
+    std::memcpy(&saved, in, sizeof saved);
+    engine->history = saved.history;
+    return KESTREL_OK;
+}
+
+kestrel_status read_size(const kestrel_engine*, kestrel_readout, std::uint32_t, std::size_t*) {
+    return KESTREL_UNSUPPORTED;
+}
+
+kestrel_status read(kestrel_engine*, kestrel_readout, std::uint32_t, float*, std::size_t) {
+    return KESTREL_UNSUPPORTED;
+}
+
+constexpr kestrel_state state{sizeof(kestrel_state), state_size, save, restore, read_size, read};
+
+const void* capability(const char* name) {
+    return TOY_NO_STATE == 0 && std::strcmp(name, KESTREL_CAP_STATE) == 0 ? &state : nullptr;
 }
 
 const kestrel_engine_api api{

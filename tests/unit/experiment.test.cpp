@@ -100,6 +100,7 @@ TEST_CASE("job: what the supervisor sends is what the worker reads") {
     job.position = 5;
     job.tokens = {1, 2, 3};
     job.arms = {{ArmRole::candidate, "/lib", {{"S", "v"}}, "ab12"}, {ArmRole::base, "/lib2", {}, "cd34"}};
+    job.arms[1].context = {"/folder/context0.state", "ef56"};
     job.padding = 128;
     job.schedule.resize(2);
     job.schedule[1].fill(ArmRole::control);

@@ -158,4 +158,9 @@ TEST_CASE("smallest_resolvable_effect and expected_seconds") {
     // 4 super-rounds of 19 windows of 10 tokens of 5 ms are 3.8 s; 2 s beside that.
     CHECK(seconds.first_look == Approx(6 * 5.8));
     CHECK(seconds.maximum == Approx(12 * 5.8));
+    // 1000 tokens of context are decoded twice in a session, however many replicates it has.
+    request.position = 1000;
+    const ExpectedSeconds later = expected_seconds(make_plan(request), {2.0, 5.0});
+    CHECK(later.first_look == Approx(10.0 + 6 * 5.8));
+    CHECK(later.maximum == Approx(10.0 + 12 * 5.8));
 }
