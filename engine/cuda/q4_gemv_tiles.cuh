@@ -20,7 +20,7 @@ struct TiledProducts {
 };
 
 // Tiles that a warp has on their way, as the engine launches its kernels.
-inline constexpr unsigned tiles_depth = 4;
+inline constexpr unsigned tiles_depth = 3;
 inline constexpr unsigned gate_up_depth = 2;  // of two matrices each
 
 // The weights of word `word`, less 8, as the A fragment of one step: (16 + n) - 24 in bfloat16, every step exact.
@@ -84,21 +84,42 @@ struct TileStream {
     }
 };
 
-// total[m] += a warp's share of matrix m times x, for matrices that are read alongside each other.
+// The vector's parts for tiles on their way, alongside TileStream. Loads come back in the order in which they were made, even those that
+// hit a cache: parts that were loaded only when they are needed would wait for weights that are needed much later.
+template <unsigned Depth>
+struct PartsStream {
+    const uint4* parts;
+    uint4 b[Depth][2];
+
+    __device__ explicit PartsStream(const TileShare& share) : parts(share.parts) {
+#pragma unroll
+        for (unsigned i = 0; i < Depth; ++i) {
+            if (i < share.count) fetch(i);
+        }
+    }
+    __device__ void fetch(unsigned slot) {
+        b[slot][0] = parts[0];
+        b[slot][1] = parts[split_words / 8];
+        parts += TileShare::parts_step;
+    }
+};
+
+// total[m] += a warp's share of matrix m times x, for matrices that are read alongside each other. Waits for the kernel before, which makes
+// x.
 template <unsigned Depth, unsigned Matrices>
 __device__ inline void add_tiles(const TileShare& share, TileStream<Depth> (&streams)[Matrices], float (&total)[Matrices][4]) {
-    const uint4* b_at = share.parts;
+    wait_for_previous();  // the weights are on their way already
+    PartsStream<Depth> x(share);
     for (unsigned left = share.count; left > 0; left = left > Depth ? left - Depth : 0) {
 #pragma unroll
         for (unsigned i = 0; i < Depth; ++i) {
             if (i >= left) break;
-            const uint4 b[2] = {b_at[0], b_at[split_words / 8]};
-            b_at += TileShare::parts_step;
 #pragma unroll
-            for (unsigned m = 0; m < Matrices; ++m) {
-                q4_tile(streams[m].words[i], streams[m].d[i], b, total[m]);
-                if (i + Depth < left) streams[m].fetch(i);
-            }
+            for (unsigned m = 0; m < Matrices; ++m) q4_tile(streams[m].words[i], streams[m].d[i], x.b[i], total[m]);
+            if (i + Depth >= left) continue;
+#pragma unroll
+            for (unsigned m = 0; m < Matrices; ++m) streams[m].fetch(i);
+            x.fetch(i);
         }
     }
 }
@@ -113,7 +134,6 @@ __global__ void __launch_bounds__(tiles_threads)
     const unsigned row_tile = blockIdx.x - before;
     const TileShare share = tile_share(row_tile, m.end[which] - before, col_tiles, parts);
     TileStream<Depth> streams[] = {TileStream<Depth>(m.nibbles[which], m.scales[which], share)};
-    wait_for_previous();  // the weights are on their way already
     float total[1][4] = {};
     add_tiles<Depth, 1>(share, streams, total);
     const float sum = row_sum(total[0], partial);
@@ -131,7 +151,6 @@ __global__ void __launch_bounds__(tiles_threads)
     const TileShare share = tile_share(blockIdx.x, gridDim.x, col_tiles, parts);
     TileStream<Depth> streams[] = {TileStream<Depth>(m.nibbles[0], m.scales[0], share),
                                    TileStream<Depth>(m.nibbles[1], m.scales[1], share)};
-    wait_for_previous();
     float total[2][4] = {};
     add_tiles<Depth, 2>(share, streams, total);
     const float gate = row_sum(total[0], partial[0]);
