@@ -81,12 +81,9 @@ void print_products(double bandwidth) {
         const Rotation rotation(shape);
         std::printf("  %s, %zu x %zu: floor %.2f us\n", shape.name, shape.rows, shape.cols,
                     static_cast<double>(rotation.bytes) / bandwidth * 1e6);
-        print_one<1>(rotation, bandwidth);
         print_one<2>(rotation, bandwidth);
         print_one<3>(rotation, bandwidth);
         print_one<4>(rotation, bandwidth);
-        print_one<5>(rotation, bandwidth);
-        print_one<6>(rotation, bandwidth);
     }
 }
 
