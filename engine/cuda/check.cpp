@@ -37,10 +37,6 @@ void check(cudaError_t status, const char* what, std::source_location where) {
     fail(status_of(status), std::string(what) + ": " + cudaGetErrorName(status) + ", " + cudaGetErrorString(status) + place(where));
 }
 
-void check_launch(const char* kernel, std::source_location where) {
-    check(cudaGetLastError(), kernel, where);
-}
-
 void require(bool holds, const char* precondition, std::source_location where) {
     if (!holds) bad_argument(std::string("not met: ") + precondition + place(where));
 }

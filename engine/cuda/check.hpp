@@ -12,9 +12,6 @@ namespace kestrel::cuda {
 // no usable device or no code for it, KESTREL_INTERNAL for a wrong call, KESTREL_DEVICE_FAULT for everything else.
 void check(cudaError_t status, const char* what, std::source_location where = std::source_location::current());
 
-// The launch just made by this thread.
-void check_launch(const char* kernel, std::source_location where = std::source_location::current());
-
 // Throws EngineError (KESTREL_BAD_ARGUMENT): `precondition` says what a launcher takes.
 void require(bool holds, const char* precondition, std::source_location where = std::source_location::current());
 

@@ -1,7 +1,7 @@
 // The CPU engine with one mistake: attention does not multiply by its gate.
 #include <vector>
 
-#include "engine/cpu/backend.hpp"
+#include "tests/engines/spoiled_cpu.hpp"
 
 namespace kestrel {
 namespace {
@@ -16,18 +16,7 @@ void forget_gate(const AttentionCall& call) {
 }  // namespace
 
 const BackendLibrary& backend_library() {
-    static const BackendOperators operators = [] {
-        BackendOperators all = *cpu::library().operators;
-        all.attention = forget_gate;
-        return all;
-    }();
-    static const BackendLibrary library = [] {
-        BackendLibrary one = cpu::library();
-        one.name = "wrong_attention";
-        one.operators = &operators;
-        return one;
-    }();
-    return library;
+    return test::spoiled_cpu("wrong_attention", [](BackendOperators& all) { all.attention = forget_gate; });
 }
 
 }  // namespace kestrel

@@ -2,7 +2,7 @@
 // one another, and only a comparison with another engine shows it.
 #include <vector>
 
-#include "engine/cpu/backend.hpp"
+#include "tests/engines/spoiled_cpu.hpp"
 
 namespace kestrel {
 namespace {
@@ -25,18 +25,7 @@ void read_old_state(const GdnDeltaCall& call) {
 }  // namespace
 
 const BackendLibrary& backend_library() {
-    static const BackendOperators operators = [] {
-        BackendOperators all = *cpu::library().operators;
-        all.gdn_delta = read_old_state;
-        return all;
-    }();
-    static const BackendLibrary library = [] {
-        BackendLibrary one = cpu::library();
-        one.name = "wrong_gdn";
-        one.operators = &operators;
-        return one;
-    }();
-    return library;
+    return test::spoiled_cpu("wrong_gdn", [](BackendOperators& all) { all.gdn_delta = read_old_state; });
 }
 
 }  // namespace kestrel

@@ -1,7 +1,7 @@
 // The CPU engine with one mistake: products take the two elements of a q4_0 byte for each other.
 #include <vector>
 
-#include "engine/cpu/backend.hpp"
+#include "tests/engines/spoiled_cpu.hpp"
 
 namespace kestrel {
 namespace {
@@ -23,18 +23,7 @@ void swap_nibbles(const QuantisedGemvCall& call) {
 }  // namespace
 
 const BackendLibrary& backend_library() {
-    static const BackendOperators operators = [] {
-        BackendOperators all = *cpu::library().operators;
-        all.q_gemv = swap_nibbles;
-        return all;
-    }();
-    static const BackendLibrary library = [] {
-        BackendLibrary one = cpu::library();
-        one.name = "wrong_rq";
-        one.operators = &operators;
-        return one;
-    }();
-    return library;
+    return test::spoiled_cpu("wrong_rq", [](BackendOperators& all) { all.q_gemv = swap_nibbles; });
 }
 
 }  // namespace kestrel

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "engine/cuda/bench/bench.hpp"
+#include "engine/cuda/kernel_launch.cuh"
 
 namespace kestrel::cuda::bench {
 
@@ -55,12 +56,11 @@ double read_bandwidth(std::size_t gib) {
     int processors = 0;
     check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0), "asking for the device's size");
     constexpr int blocks_per_processor = 8;
-    constexpr int threads = 256;
+    constexpr unsigned threads = 256;
     const double us = graph_us(
         [&](cudaStream_t stream) {
-            k_read<<<processors * blocks_per_processor, threads, 0, stream>>>(reinterpret_cast<const uint4*>(memory.get()),
-                                                                              bytes / sizeof(uint4), out.get());
-            check_launch("k_read");
+            launch("k_read", k_read, {static_cast<unsigned>(processors * blocks_per_processor), threads}, stream,
+                   reinterpret_cast<const uint4*>(memory.get()), bytes / sizeof(uint4), out.get());
         },
         5);
     return static_cast<double>(bytes) / us * 1e6;

@@ -62,9 +62,8 @@ void print_one(const Rotation& rotation, double bandwidth) {
             all.y[i] = rotation.y.get();
             all.end[i] = tiles;
         }
-        k_q4_gemv_tiles<Depth><<<tiles, tiles_threads, 0, stream>>>(all, reinterpret_cast<const uint4*>(rotation.parts.get()),
-                                                                    static_cast<unsigned>(m.cols / tile_cols), false);
-        check_launch("k_q4_gemv_tiles");
+        launch("k_q4_gemv_tiles", k_q4_gemv_tiles<Depth>, {tiles, tiles_threads}, stream, all,
+               reinterpret_cast<const uint4*>(rotation.parts.get()), m.cols / tile_cols, false);
     });
     const double rate = static_cast<double>(rotation.bytes) / us * 1e6;
     std::printf("    %u tiles ahead %s %7.2f us  %5.2f TB/s  %4.1f %% of reading\n", Depth, Depth == tiles_depth ? "(engine)" : "        ",
